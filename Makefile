@@ -22,16 +22,17 @@ NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 COVERAGE = COVERAGE_FILE=$(CURDIR)/.cache/coverage/data COVERAGE_CORE=$(shell $(BIN)/python -c 'import sys; print("ctrace" if sys.version_info < (3, 12) else "sysmon")')
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
+NEWEST_SPARK := .cache/newest-spark
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
 # What has a goal of its own: each ends with an error where it is missed.
-BENCHMARKS := codec ready_time record_walk produce_cpu spark_sources \
+BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_sources \
 	storage.append storage.lookup storage.partitions storage.read storage.recovery \
 	cluster.create_topics cluster.idle cluster.controller_failover cluster.replication_catch_up \
 	cluster.replication_failover cluster.replication_throughput cluster.update_metadata \
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-all coverage interop conformance soak fuzz check format docs bench bench-growth bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-newest-spark test-all coverage interop conformance soak fuzz check format docs bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -39,6 +40,7 @@ help:
 	@echo 'make test     units, Python clients, a little of clusters and Spark; under 5 minutes'
 	@echo 'make test-all every test but the soaks, and conformance; under an hour'
 	@echo 'make test-slow  what make test leaves out of make test-all, but for conformance'
+	@echo 'make test-newest-spark  what needs no connector, on the newest PySpark'
 	@echo 'make coverage make test, and the share of lines that it runs, in brokers too'
 	@echo 'make interop  clients of other languages alone'
 	@echo 'make conformance  scripted scenarios on Apache Kafka and on odradek, compared'
@@ -49,6 +51,7 @@ help:
 	@echo 'make docs     write the generated pages anew'
 	@echo 'make bench    odradek beside Apache Kafka and kfake on this machine, in turns'
 	@echo 'make bench-growth  cost as connections, partitions, segments and groups grow, plotted'
+	@echo 'make bench-worst   the worst request of every API, and how long others wait for it'
 	@echo 'make bench-goals  what each part costs, beside its goal'
 	@echo 'make profiles  where the time of a Produce and a Fetch goes: docs/performance.md'
 	@echo 'make bench-codec  our codecs beside kafka-python and construct'
@@ -89,6 +92,13 @@ $(VENV)/profile.stamp: $(VENV)/test.stamp
 	@$(PIP) install -c constraints.txt -e '.[profile]'
 	@touch $@
 
+# The newest PySpark lies beside .venv, in a folder that is put in front of it.
+$(NEWEST_SPARK)/installed.stamp: constraints-newest-spark.txt $(VENV)/test.stamp
+	@echo 'Installing the newest PySpark into $(NEWEST_SPARK) (once)...' >&2
+	@rm -rf $(NEWEST_SPARK)
+	@$(PIP) install --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
+	@touch $@
+
 # --- Running ---------------------------------------------------------------------------------
 
 run: $(VENV)/run.stamp
@@ -107,10 +117,17 @@ test: $(VENV)/test.stamp
 	$(PYTEST) $(SHORT) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
 test-slow: $(VENV)/test.stamp
-	@.ci/need java javac mvn go node npm kcat tshark
+	@.ci/need java javac mvn go node npm kcat tshark faketime
 	$(PYTEST) $(SLOW) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
-test-all: test test-slow conformance
+# What needs no connector of Spark's; the comparisons of "both" sources do.
+test-newest-spark: $(NEWEST_SPARK)/installed.stamp
+	@.ci/need java
+	PYTHONPATH=$(CURDIR)/$(NEWEST_SPARK) ODRADEK_TEST_WITHOUT_CONNECTOR=1 $(PYTEST) \
+		tests/spark/test_without_connector.py tests/spark/test_odradek_source.py \
+		-k 'not test_both' $(NO_HANGING) $(ARGS)
+
+test-all: test test-slow test-newest-spark conformance
 
 coverage: $(VENV)/test.stamp
 	@.ci/need java
@@ -126,6 +143,7 @@ conformance: $(VENV)/test.stamp
 	@.ci/need java mvn
 	@mvn -q -B -f $(KAFKA)/pom.xml dependency:copy-dependencies
 	@$(BIN)/python -m odradek.tools.conformance --kafka-libs $(KAFKA)/target/dependency $(ARGS)
+	@$(BIN)/python -m odradek.tools.conformance --acls --kafka-libs $(KAFKA)/target/dependency
 
 soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)
@@ -159,6 +177,9 @@ bench: $(VENV)/test.stamp
 
 bench-growth: $(VENV)/test.stamp
 	$(BIN)/python -m odradek.tools.benchmarks.growth $(ARGS)
+
+bench-worst: $(VENV)/test.stamp
+	$(BIN)/python -m odradek.tools.benchmarks.worst_requests $(ARGS)
 
 bench-goals: $(VENV)/test.stamp
 	@missed=0; for name in $(BENCHMARKS); do echo "== $$name"; \

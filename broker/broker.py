@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -23,34 +24,49 @@ from ..controller.controller import Controller
 from ..metadata.features import SUPPORTED, Features
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata.metadata_waiting import wait_for_metadata
+from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError
 from ..metadata_store.store import MetadataStore
 from ..replication.replica_manager import ReplicaManager, ReplicaSettings
 from ..runtime.clock import Clock
-from ..runtime.timers import Timers
+from ..runtime.descriptors import DescriptorPlan
+from ..runtime.supervisor import Supervisor
+from ..runtime.timers import Timers, repeat
 from ..storage.log.log_config import LogConfig
 from ..storage.log_manager.log_manager import FailedDirectory, LogManager
 from .coordinators import BrokerCoordinators
 from .dynamic_config import config_listeners
-from .dynamic_config.config_manager import ConfigManager
+from .dynamic_config.config_manager import USERS, ConfigManager
 from .handlers.registry import REGISTRATIONS
 from .interbroker.broker_channel import ChannelTasks
 from .interbroker.broker_links import BrokerLinks
 from .interbroker.controlled_shutdown import ControlledShutdown
 from .interbroker.feature_follower import FeatureFollower, FeaturesNotSupported
 from .interbroker.peers import BrokerPeers
+from .interbroker.registered_brokers import RegisteredBrokers
 from .maintenance.log_maintenance import LogMaintenance
-from .network.listener_security import tls_listeners
+from .network.connection_quotas import ConnectionQuotas
+from .network.listener_security import sasl_listeners, tls_listeners
 from .network.server import Server, ServerSettings
 from .request.admission import Admission
+from .request.authorizers import authorizer_of, by_acls
 from .request.context import HandlerContext
 from .request.dispatch import Dispatcher
 from .request.fetch_sessions import FetchSessionCache
+from .request.quotas.quota_table import QuotaTable
+from .store_comparison import StoreReferences
+
+if TYPE_CHECKING:
+    from .dynamic_config.acl_manager import AclManager
+    from .dynamic_config.token_manager import TokenManager
 
 logger = logging.getLogger(__name__)
 
 JOIN_MS_MAX = 30_000
-"""How long a broker that starts waits for the metadata of its cluster before it serves without."""
+"""How long the requests of clients wait for the first complete metadata of a broker that starts:
+longer than the session of a controller that died (`zookeeper.session.timeout.ms`, 18 s) and the
+election that follows. Then the broker answers with what it knows, as Kafka's does from the first
+moment on."""
 
 CONTROLLED_SHUTDOWN_MS_MAX = 10_000
 """How long controlled shutdown may take."""
@@ -65,11 +81,13 @@ class Broker:
     Args:
         broker_id: its number in the cluster.
         cluster_id: the cluster's id, as text.
+        secret: by which the cluster's brokers know each other.
         config: its settings, which change while it runs.
         log_manager: its logs, loaded.
         metadata_store: an open session on the cluster's metadata.
         clock: the time.
         rng: the source of everything random.
+        descriptors: what it may have open.
     """
 
     def __init__(
@@ -77,11 +95,13 @@ class Broker:
         *,
         broker_id: int,
         cluster_id: str,
+        secret: bytes,
         config: DynamicConfig,
         log_manager: LogManager,
         metadata_store: MetadataStore,
         clock: Clock,
         rng: random.Random,
+        descriptors: DescriptorPlan,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
@@ -89,24 +109,36 @@ class Broker:
         self.clock = clock
         self.rng = rng
         self.timers = Timers()
+        self.supervisor = Supervisor(self._flush)
+        start_task = self.supervisor.start_task
+        keep_running = self.supervisor.keep_running
         self.log_manager = log_manager
         self.metadata_store = metadata_store
         self.metadata_cache = MetadataCache(broker_id)
         self.features = Features()
-        self.admission = Admission()
+        self.registered_brokers = RegisteredBrokers(
+            broker_id, secret, config.inter_broker_listener_name, metadata_store
+        )
+        self.admission, self.acls = self._admission()
         self.feature_follower = FeatureFollower(
-            metadata_store, self.features, self.start_task, self._features_not_supported
+            metadata_store, self.features, keep_running, self._features_not_supported
         )
         self.group_configs = GroupConfigs(config)
-        self.config_manager = ConfigManager(metadata_store, clock, self.start_task)
-        tls = tls_listeners(config)
+        self.config_manager = ConfigManager(metadata_store, clock, keep_running)
+        tls, self._sasl = tls_listeners(config), sasl_listeners(config, clock)
         self.links = BrokerLinks(
-            broker_id, config.inter_broker_listener_name, self.metadata_cache, tls
+            broker_id,
+            config.inter_broker_listener_name,
+            self.metadata_cache,
+            self.registered_brokers,
+            tls,
+            self._sasl,
         )
         self.channels = ChannelManager(
             config.inter_broker_listener_name,
-            lambda endpoint: self.links.to_endpoint(endpoint, wire.VERSIONS),
+            lambda to, endpoint: self.links.to_endpoint(to, endpoint, wire.VERSIONS),
             config["controller.socket.timeout.ms"],
+            self.supervisor,
         )
         self.replica_manager = ReplicaManager(
             ReplicaSettings(
@@ -123,12 +155,15 @@ class Broker:
         )
         self.replica_manager.partitions.is_in_cluster = self.metadata_cache.has_partition
         self.controller = Controller(
-            broker=LiveBroker(broker_id, (), config["broker.rack"], features=SUPPORTED),
+            broker=LiveBroker(
+                broker_id, (), config["broker.rack"], features=SUPPORTED, proves_itself=True
+            ),
             store=metadata_store,
             channel=self.channels,
             config=config,
             clock=clock,
             random=rng,
+            supervisor=self.supervisor,
         )
         self.coordinators = BrokerCoordinators(
             config,
@@ -140,7 +175,7 @@ class Broker:
             self.metadata_cache,
             self.features,
             self.controller.producer_ids,
-            ChannelTasks(self.links, self.metadata_cache, self.start_task, self._flush),
+            ChannelTasks(self.links, self.metadata_cache, start_task, self._flush),
         )
         self.replica_manager.leadership_listeners.append(self.coordinators.leadership_changed)
         self.fetch_sessions = FetchSessionCache(
@@ -158,6 +193,7 @@ class Broker:
             clock=clock,
             metadata_cache=self.metadata_cache,
             metadata_store=metadata_store,
+            store_references=StoreReferences(metadata_store, log_manager, broker_id),
             features=self.features,
             feature_follower=self.feature_follower,
             log_manager=log_manager,
@@ -166,9 +202,18 @@ class Broker:
             controller=self.controller,
             coordinators=self.coordinators,
             links=self.links,
+            registered_brokers=self.registered_brokers,
             registrations=REGISTRATIONS,
             admission=self.admission,
-            start_task=self.start_task,
+            acls=self.acls,
+            tokens=self._tokens(),
+            quotas=QuotaTable(
+                config,
+                clock,
+                lambda stage: self.dispatcher.use_quotas(stage),
+                lambda rates: self.server.quotas.use_ip_rates(rates),
+            ),
+            start_task=start_task,
         )
         self.dispatcher = Dispatcher(self.context, REGISTRATIONS, self.timers)
         self.server = Server(
@@ -176,15 +221,19 @@ class Broker:
                 config.listeners,
                 config["socket.request.max.bytes"],
                 config["connections.max.idle.ms"],
+                config["sasl.server.max.receive.size"],
             ),
             self.dispatcher,
             clock,
             self.timers,
             self.replica_manager.flush,
+            self.supervisor,
+            ConnectionQuotas(config, clock, descriptors.connections, descriptors.scarce_from),
             tls,
+            self._sasl,
         )
         self.log_maintenance = LogMaintenance(
-            config, self.replica_manager, clock, self.timers, self.start_task
+            config, self.replica_manager, clock, self.timers, keep_running
         )
         self.peers = BrokerPeers(
             config,
@@ -194,33 +243,71 @@ class Broker:
             self.timers,
             self.replica_manager,
             self.links,
-            self.start_task,
+            self.supervisor,
             lambda: self.controller.broker_epoch,
             self._flush,
         )
         self.replica_manager.peers = self.peers
         self.replica_manager.partitions.select_replica = self.peers.replica_selector()
         config_listeners.register(self.context)
+        if self._sasl is not None:
+            self.config_manager.on_change(USERS, self._sasl.credentials.change)
         self.metadata_cache.listeners.append(self.admission.invalidate)
+        self.registered_brokers.follow(self.metadata_cache, keep_running)
         self.replica_manager.on_partitions_changed = self.admission.invalidate
         self.features.on_change(lambda name, level: self.admission.invalidate())
-        self._nursery: trio.Nursery | None = None
         self._whole: trio.CancelScope | None = None
         self._cannot_stay: FeaturesNotSupported | None = None
 
-    def start_task(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Run an async function beside the requests; what it staged and answered goes out."""
-        assert self._nursery is not None, "tasks are started while the broker runs"
-        self._nursery.start_soon(self._run_task, function, arguments)
+    def _admission(self) -> tuple[Admission, AclManager | None]:
+        """Who may do what; the ACLs that say so where there is an authorizer."""
+        is_broker = self.registered_brokers.is_broker
+        admission = Admission(is_broker)
+        authorizer = authorizer_of(self.config)
+        if authorizer is None:
+            return admission, None
+        from .dynamic_config.acl_manager import AclManager
 
-    async def _run_task(
-        self, function: Callable[..., Awaitable[None]], arguments: tuple[object, ...]
-    ) -> None:
-        try:
-            await function(*arguments)
-        except Exception:
-            logger.exception("a task of the broker failed")
-        self._flush()
+        admission.authorize_by(*by_acls(authorizer, is_broker))
+        return admission, AclManager(
+            self.metadata_store,
+            authorizer,
+            self.clock,
+            self.supervisor.keep_running,
+            admission.invalidate,
+        )
+
+    def _tokens(self) -> TokenManager | None:
+        """The cluster's delegation tokens, which log in by SCRAM, if there is a key for them."""
+        key = self.config["delegation.token.secret.key"]
+        if key is None or not key.secret:
+            return None
+        from ..security.token.delegation_tokens import DelegationTokens
+        from .dynamic_config.token_manager import TokenManager
+
+        tokens = DelegationTokens(
+            key.secret,
+            self.config["delegation.token.max.lifetime.ms"],
+            self.config["delegation.token.expiry.time.ms"],
+            self.clock.now_ms,
+        )
+        if self._sasl is not None:
+            self._sasl.credentials.find_token = tokens.credential
+        return TokenManager(
+            self.metadata_store, tokens, self.clock, self.rng, self.supervisor.keep_running
+        )
+
+    async def _start_tokens(self, tokens: TokenManager) -> None:
+        await tokens.start()
+
+        def interval_ms() -> int:
+            interval: int = self.config["delegation.token.expiry.check.interval.ms"]
+            return interval
+
+        def remove_expired() -> None:
+            self.supervisor.start_task(tokens.remove_expired)
+
+        repeat(self.timers, self.clock, interval_ms, remove_expired)
 
     def _flush(self) -> None:
         """Write and send what a task has staged and answered."""
@@ -271,26 +358,56 @@ class Broker:
         )
         with scope:
             async with trio.open_nursery() as nursery:
-                self._nursery = nursery
+                self.supervisor.nursery = nursery
                 self._whole = whole
                 self.replica_manager.on_directories_failed = self._log_directories_failed
-                nursery.start_soon(self.server.serve)
-                nursery.start_soon(self.channels.run)
                 await self.config_manager.start(self.broker_id)
+                if self.acls is not None:
+                    await self.acls.start()
+                if self.context.tokens is not None:
+                    await self._start_tokens(self.context.tokens)
+                if self._sasl is not None:
+                    self._sasl.start(self.supervisor.keep_running)
                 await self.feature_follower.start()
+                # Only what brings the view of the cluster is answered before there is one: a
+                # client that is told of no topics takes them for deleted.
+                self.dispatcher.hold()
+                self.supervisor.keep_running(self.server.serve)
+                self.supervisor.keep_running(self.channels.run)
                 await self.controller.start(endpoints)
-                nursery.start_soon(self.controller.run)
-                await wait_for_metadata(
-                    self.metadata_cache, lambda _: self.metadata_cache.is_complete, JOIN_MS_MAX
-                )
+                self.supervisor.keep_running(self.controller.run)
+                await self._wait_for_cluster()
                 await self.feature_follower.read()
+                if self.metadata_cache.is_complete:
+                    await self.context.store_references.joined(
+                        self.controller.broker_epoch, self.metadata_cache
+                    )
                 self.coordinators.start()
                 self.log_maintenance.start()
                 self.peers.start()
-                self.start_task(self._hold_producer_ids)
+                self.supervisor.keep_running(self._hold_producer_ids)
                 self._schedule_log_cleaner()
                 self._schedule_leader_rebalance()
+                self.dispatcher.release()
+                self._flush()
                 on_ready(advertised)
+
+    async def _wait_for_cluster(self) -> None:
+        """Wait for the first complete view of the cluster, `JOIN_MS_MAX` at most."""
+        cache = self.metadata_cache
+        topics = set(await self.metadata_store.children(znodes.TOPICS))
+        topics -= set(await self.metadata_store.children(znodes.DELETE_TOPICS))
+        if not await wait_for_metadata(
+            cache, lambda _: cache.is_complete_with(topics), JOIN_MS_MAX
+        ):
+            logger.warning(
+                "no controller has sent all metadata of the cluster in %d s: broker %d answers "
+                "with the %d of %d topics that it knows",
+                JOIN_MS_MAX // 1000,
+                self.broker_id,
+                len(topics & cache.snapshot.partition_states.keys()),
+                len(topics),
+            )
 
     async def _shut_down_in_order(self) -> None:
         """Controlled shutdown, unless it is switched off or nobody else is in the cluster."""
@@ -321,28 +438,34 @@ class Broker:
         def rebalance() -> None:
             if self.config["auto.leader.rebalance.enable"]:
                 self.controller.rebalance_leaders()
-            schedule()
 
-        def schedule() -> None:
-            interval_ms = self.config["leader.imbalance.check.interval.seconds"] * 1000
-            self.timers.schedule(self.clock.monotonic_ms() + interval_ms, rebalance)
+        def interval_ms() -> int:
+            seconds: int = self.config["leader.imbalance.check.interval.seconds"]
+            return seconds * 1000
 
-        schedule()
+        repeat(self.timers, self.clock, interval_ms, rebalance)
 
     def _schedule_log_cleaner(self) -> None:
         """Have compaction begin soon; its modules are not imported before."""
         if not self.config["log.cleaner.enable"] or self.config["log.cleaner.threads"] == 0:
             return
 
-        def start() -> None:
-            from .maintenance.log_cleaner_task import LogCleanerTask
-
-            LogCleanerTask(
-                self.config, self.replica_manager, self.clock, self.timers, self.start_task
-            ).start()
-
         delay_ms = min(self.config["log.cleaner.backoff.ms"], CLEANER_DELAY_MS_MAX)
-        self.timers.schedule(self.clock.monotonic_ms() + delay_ms, start)
+        self.timers.schedule(
+            self.clock.monotonic_ms() + delay_ms,
+            lambda: self.supervisor.keep_running(self._start_log_cleaner),
+        )
+
+    async def _start_log_cleaner(self) -> None:
+        from .maintenance.log_cleaner_task import LogCleanerTask
+
+        LogCleanerTask(
+            self.config,
+            self.replica_manager,
+            self.clock,
+            self.timers,
+            self.supervisor.keep_running,
+        ).start()
 
     async def _stop(self) -> None:
         """Let what is under way end, then close everything, logs last."""
@@ -351,6 +474,10 @@ class Broker:
         self.peers.stop()
         self.replica_manager.on_directories_failed = None
         self.config_manager.stop()
+        if self.acls is not None:
+            self.acls.stop()
+        if self.context.tokens is not None:
+            self.context.tokens.stop()
         self.feature_follower.stop()
         await self.controller.stop()
         self.coordinators.close()
@@ -365,7 +492,7 @@ class Broker:
         if self.log_manager.directories.online:
             for directory in failed:
                 self.metadata_cache.replicas_failed(directory.partitions)
-            self.start_task(self.controller.log_directories_failed)
+            self.supervisor.keep_running(self.controller.log_directories_failed)
         elif self._whole is not None:
             logger.critical("all log directories have failed: the broker stops")
             self._whole.cancel()

@@ -17,19 +17,32 @@ from ..config.definition import ConfigError
 from ..config.dynamic.dynamic_config import DynamicConfig
 from ..config.listeners import Listener
 from ..config.topic_configs import log_config
-from ..controller.registration import BrokerIdTaken, get_or_create_cluster_id
+from ..controller.registration import (
+    BrokerIdTaken,
+    get_or_create_cluster_id,
+    get_or_create_secret,
+)
 from ..metadata_store.choice import make_store
-from ..metadata_store.errors import MetadataStoreError
+from ..metadata_store.errors import MetadataStoreError, StoreUnreachable
 from ..runtime.clock import Clock, SystemClock
+from ..runtime.descriptors import (
+    DescriptorPlan,
+    count_open,
+    current_limit,
+    plan_descriptors,
+    raise_limit,
+)
 from ..runtime.offload import run_in_thread
-from ..runtime.rng import random_uuid, uuid_to_text
+from ..runtime.rng import random_secret, random_uuid, uuid_to_text
 from ..storage.errors import LogDirectoryError, StorageError
 from ..storage.io.files import REAL_FILES, Files
+from ..storage.io.open_files import OPEN_FILES
 from ..storage.log_manager.log_loading import LoadingStopped
 from ..storage.log_manager.log_manager import LogManager
 from .broker import Broker
 from .dynamic_config.config_manager import load_broker_overrides
 from .interbroker.feature_follower import FeaturesNotSupported
+from .store_comparison import StoreComparison
 
 if TYPE_CHECKING:
     from .metrics.endpoint import MetricsListener
@@ -37,6 +50,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_BROKER_ID = 1
+
+OPENED_AT_START = 16
+"""Descriptors that a broker without logs has: store, locks, listeners, event loop."""
+CONNECTIONS_FEW = 500
+"""A limit that allows fewer is worth a warning."""
+
+SECRET_BYTES = 32
+"""Of what the brokers of a cluster know each other by."""
 
 Announce = Callable[[str], None]
 """Called with the addresses, with commas between them, once all brokers answer."""
@@ -52,8 +73,8 @@ class Environment(NamedTuple):
     be advanced and whose disk can be full.
 
     Attributes:
-        clock: of all that the broker does; leases in the metadata store, which other processes
-            read too, go by the system's all the same.
+        clock: of all that the broker does; its session with the metadata store, which other
+            processes see too, goes by the system's all the same.
         files: where its logs are.
         on_made: called with the broker when it is put together, before it serves.
     """
@@ -90,9 +111,17 @@ def run_brokers(
     """
     for key in configs[0].unknown_keys:
         logger.warning("the setting %s is not known and has no effect", key)
+    descriptors = _plan_descriptors(len(configs))
     try:
         trio.run(
-            _run_until_signal, configs, announce, stop_requested, progress, metrics, environment
+            _run_until_signal,
+            configs,
+            announce,
+            stop_requested,
+            progress,
+            metrics,
+            environment,
+            descriptors,
         )
     except* (
         ConfigError,
@@ -102,7 +131,38 @@ def run_brokers(
         FeaturesNotSupported,
         MetadataStoreError,
     ) as why:
-        raise StartError(str(_first(why))) from why
+        raise StartError(_reason(_first(why))) from why
+
+
+def _reason(error: BaseException) -> str:
+    """A sentence for the user."""
+    if isinstance(error, StoreUnreachable):
+        return f"the metadata store {error.path} cannot be used: {error.reason}"
+    return str(error)
+
+
+def _plan_descriptors(brokers: int) -> DescriptorPlan:
+    """Have as many descriptors as the system allows, and say what they are good for.
+
+    Returns:
+        The plan of each of so many brokers.
+    """
+    before, limit = raise_limit()
+    plan = plan_descriptors(limit, count_open() + brokers * OPENED_AT_START)
+    OPEN_FILES.limit = plan.segments
+    OPEN_FILES.scarce_from = plan.limit - plan.reserve
+    logger.log(
+        logging.WARNING if plan.connections < CONNECTIONS_FEW else logging.INFO,
+        "the limit of open files is %d (it was %d at the start): good for %d connections and %d "
+        "open segments of logs; %d descriptors are in reserve%s",
+        limit,
+        before,
+        plan.connections,
+        plan.segments,
+        plan.reserve,
+        "; raise it (ulimit -n) to serve more" if plan.connections < CONNECTIONS_FEW else "",
+    )
+    return plan._replace(connections=max(plan.connections // brokers, 1))
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -117,13 +177,16 @@ async def _run_until_signal(
     progress: Progress | None,
     metrics: Sequence[MetricsListener],
     environment: Environment | None,
+    descriptors: DescriptorPlan,
 ) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         if stop_requested():
             return
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
-            nursery.start_soon(_run_all, configs, announce, progress, metrics, environment, scope)
+            nursery.start_soon(
+                _run_all, configs, announce, progress, metrics, environment, descriptors, scope
+            )
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()
@@ -136,13 +199,14 @@ async def _run_all(
     progress: Progress | None,
     metrics: Sequence[MetricsListener],
     environment: Environment | None,
+    descriptors: DescriptorPlan,
     scope: trio.CancelScope,
 ) -> None:
     """Run all; `scope` is cancelled when they have come to their end by themselves."""
     addresses: dict[int, str] = {}
 
     async def run(index: int) -> None:
-        broker = await make_broker(configs[index], progress, environment)
+        broker = await make_broker(configs[index], progress, environment, descriptors)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:
             if metrics:
@@ -163,12 +227,22 @@ def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
     from .metrics.endpoint import MetricsEndpoint
     from .metrics.source import MetricsContext
 
-    source = MetricsContext(broker.context, broker.dispatcher, broker.server, broker.peers.fetchers)
-    broker.start_task(MetricsEndpoint(source).serve, listener)
+    source = MetricsContext(
+        broker.context,
+        broker.dispatcher,
+        broker.server,
+        broker.peers.fetchers,
+        broker.supervisor,
+        broker.timers,
+    )
+    broker.supervisor.keep_running(MetricsEndpoint(source).serve, listener)
 
 
 async def make_broker(
-    config: BrokerConfig, progress: Progress | None = None, environment: Environment | None = None
+    config: BrokerConfig,
+    progress: Progress | None = None,
+    environment: Environment | None = None,
+    descriptors: DescriptorPlan | None = None,
 ) -> Broker:
     """Open the data folders and put a broker together.
 
@@ -176,6 +250,7 @@ async def make_broker(
         config: its settings.
         progress: called while the loading of the logs takes long.
         environment: its clock and files; the operating system's if None.
+        descriptors: what it may have open; as much as the process if None.
 
     Raises:
         LogDirectoryError: a folder is another process's or another broker's, or none can
@@ -189,13 +264,13 @@ async def make_broker(
         directories, clock=clock, default_config=log_config(config, {}), files=files, rng=rng
     )
     try:
-        store = make_store(
-            config, _metadata_folder(config, log_manager), clock=SystemClock(), owner=directories[0]
-        )
+        # Not the broker's own clock, which a test may advance: other processes would not see that.
+        store = make_store(config, _metadata_folder(config, log_manager), clock=SystemClock())
         await store.open()
         cluster_id = await get_or_create_cluster_id(
             store, log_manager.directories.cluster_id() or uuid_to_text(random_uuid(rng))
         )
+        secret = await get_or_create_secret(store, random_secret(SECRET_BYTES))
         broker_id = config["broker.id"]
         if broker_id < 0:
             broker_id = DEFAULT_BROKER_ID
@@ -205,14 +280,21 @@ async def make_broker(
         log_manager.directories.claim(broker_id, cluster_id, rng)
         log_manager.recovery_threads = live_config["num.recovery.threads.per.data.dir"]
         await _load_logs(log_manager, progress)
+        loss = await StoreComparison(store, log_manager, rng).run()
+        if loss is not None:
+            from .log_adoption import LogAdoption
+
+            await LogAdoption(loss, store, log_manager, broker_id, live_config, clock, rng).run()
         broker = Broker(
             broker_id=broker_id,
             cluster_id=cluster_id,
+            secret=secret,
             config=live_config,
             log_manager=log_manager,
             metadata_store=store,
             clock=clock,
             rng=rng,
+            descriptors=descriptors or plan_descriptors(current_limit(), count_open()),
         )
     except BaseException:
         log_manager.abandon()

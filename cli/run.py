@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
+from ..common.escaping import escaped
 from .common.errors import explain
 from .plain_arguments import plain_call
 
@@ -50,5 +51,5 @@ def _show_error(error: Exception) -> int:
     sentence = explain(error)
     if sentence is None:
         raise error
-    print(f"odradek: error: {sentence}", file=sys.stderr)
+    print(f"odradek: error: {escaped(sentence)}", file=sys.stderr)
     return 1

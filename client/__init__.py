@@ -16,6 +16,7 @@ well; there is no other Kafka client for trio.
 | `Consumer` | a member of a group of either protocol, or alone with its partitions |
 | `Producer` | accumulates records into batches; idempotent, and transactional |
 | `BatchProducer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
+| `ScramAdmin`, `AclAdmin`, `TokenAdmin` | users, what they may do, and tokens to log in by |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
 | `open_connection`, `Connection` | one connection, many requests in flight |
 | `connection_settings_of` | how a cluster is reached, from Kafka's or librdkafka's settings |
@@ -36,8 +37,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .admin.acl_admin import AclAdmin
     from .admin.admin import Admin, NewTopic
     from .admin.group_admin import GroupAdmin
+    from .admin.scram_admin import ScramAdmin
+    from .admin.token_admin import TokenAdmin
     from .admin.transaction_admin import TransactionAdmin
     from .client import KafkaClient
     from .connection_settings import ConnectionSettings
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
         ClientError,
         ConnectError,
         DisconnectedError,
+        LogTruncationError,
         MetadataTimeoutError,
         PeerProtocolError,
         RequestTimeoutError,
@@ -83,6 +88,7 @@ if TYPE_CHECKING:
     from .producer.producer import Producer
     from .producer.settings import ProducerSettings
     from .properties import PropertyError, connection_settings_of
+    from .security.oauthbearer import sasl_oauthbearer
     from .security.sasl import sasl_plain
     from .security.tls_context import client_context
     from .security.tls_settings import TlsError, tls_settings_of
@@ -90,6 +96,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "AbortableTransactionError": "producer.errors",
+    "AclAdmin": "admin.acl_admin",
     "Admin": "admin.admin",
     "AuthenticationError": "errors",
     "BatchProducer": "producer.batch_producer",
@@ -114,6 +121,7 @@ _MODULES = {
     "GroupMetadata": "consumer.group.membership",
     "KafkaClient": "client",
     "Metadata": "metadata.metadata",
+    "LogTruncationError": "errors",
     "MetadataTimeoutError": "errors",
     "MetadataUpdater": "metadata.metadata_updater",
     "NetworkClient": "network.network",
@@ -133,23 +141,27 @@ _MODULES = {
     "RecordMetadata": "producer.delivery",
     "RecordTooLargeError": "producer.errors",
     "RequestTimeoutError": "errors",
+    "ScramAdmin": "admin.scram_admin",
     "TlsError": "security.tls_settings",
     "TopicInfo": "metadata.cluster",
     "TransactionAbortedError": "producer.errors",
     "TransactionError": "producer.errors",
     "TransactionTimeoutError": "producer.errors",
+    "TokenAdmin": "admin.token_admin",
     "TransactionAdmin": "admin.transaction_admin",
     "UnknownNodeError": "errors",
     "UnsupportedByBrokerError": "errors",
     "client_context": "security.tls_context",
     "connection_settings_of": "properties",
     "open_connection": "network.connection",
+    "sasl_oauthbearer": "security.oauthbearer",
     "sasl_plain": "security.sasl",
     "tls_settings_of": "security.tls_settings",
 }
 
 __all__ = [
     "AbortableTransactionError",
+    "AclAdmin",
     "Admin",
     "AuthenticationError",
     "BatchProducer",
@@ -173,6 +185,7 @@ __all__ = [
     "GroupAdmin",
     "GroupMetadata",
     "KafkaClient",
+    "LogTruncationError",
     "Metadata",
     "MetadataTimeoutError",
     "MetadataUpdater",
@@ -193,7 +206,9 @@ __all__ = [
     "RecordMetadata",
     "RecordTooLargeError",
     "RequestTimeoutError",
+    "ScramAdmin",
     "TlsError",
+    "TokenAdmin",
     "TopicInfo",
     "TransactionAbortedError",
     "TransactionAdmin",
@@ -204,6 +219,7 @@ __all__ = [
     "client_context",
     "connection_settings_of",
     "open_connection",
+    "sasl_oauthbearer",
     "sasl_plain",
     "tls_settings_of",
 ]

@@ -44,5 +44,28 @@ class UnknownNodeError(ClientError):
     """The cluster has no node of that id, as far as this client knows."""
 
 
+class LogTruncationError(ClientError):
+    """A partition's new leader has lost records that were read already (KIP-320): there was an
+    unclean election, or somebody removed a log.
+
+    Args:
+        topic: of the partition.
+        partition: its index.
+        position: the offset that was to be read next.
+        end_offset: up to which the leader has what was read; -1 where it cannot say.
+    """
+
+    def __init__(self, topic: str, partition: int, position: int, end_offset: int) -> None:
+        has = f"only those before {end_offset}" if end_offset >= 0 else "not all of them"
+        super().__init__(
+            f"records before offset {position} of partition {partition} of topic {topic!r} were"
+            f" read, and its new leader has {has}"
+        )
+        self.topic = topic
+        self.partition = partition
+        self.position = position
+        self.end_offset = end_offset
+
+
 class ClientClosedError(ClientError):
     """The client is closed, or was never opened."""

@@ -27,6 +27,8 @@ JAVA_NAMES = {
     "max.in.flight": "max.in.flight.requests.per.connection",
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
     "ssl.ca.location": "ssl.truststore.location",
     "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
@@ -101,7 +103,6 @@ REFUSED = {
     "interceptor.classes": _JAVA,
     "plugin.library.paths": "librdkafka's plugins cannot be loaded here",
     "sasl.client.callback.handler.class": _JAVA,
-    "sasl.login.callback.handler.class": _JAVA,
     "sasl.login.class": _JAVA,
     "security.providers": _JAVA,
     "ssl.ca.certificate.stores": "name a PEM file in ssl.ca.location",
@@ -154,11 +155,19 @@ WITHOUT_EFFECT = frozenset(_OF_OTHER_CLIENTS.split())
 """Settings that files have for other clients, and that change nothing about who is spoken to, or
 how safely: producers and consumers are given theirs by their callers."""
 
-OTHER_MECHANISMS = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
-"""Settings that begin so say nothing to SASL PLAIN."""
+LOGIN_HANDLER = "sasl.login.callback.handler.class"
 
-_JAAS_MODULE = re.compile(r"\s*(?P<module>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\s")
-_JAAS_OPTION = r'\b{}\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s;"]+))'
+OTHER_MECHANISMS = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
+"""Settings that begin so say nothing to a login by name and password."""
+
+UNSUPPORTED_TOKENS = (
+    "sasl.oauthbearer.assertion.",
+    "sasl.oauthbearer.config",
+    "sasl.oauthbearer.extensions",
+    "sasl.oauthbearer.jwt.retriever.",
+    "sasl.oauthbearer.metadata.",
+)
+"""Settings of OAUTHBEARER that begin so are refused where it is used: they would change tokens."""
 
 
 class PropertyError(ValueError):
@@ -202,7 +211,7 @@ def connection_settings_of(
         given.get("bootstrap.servers"),
         _client_settings(given, defaults or ClientSettings()),
         context,
-        _authentication(given) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None,
+        _authentication(given, read) if protocol in (SASL_PLAINTEXT, SASL_SSL) else None,
         tls,
         is_verified,
     )
@@ -214,6 +223,7 @@ def _require_known(name: str) -> None:
     if name.startswith(OTHER_MECHANISMS) or name in WITHOUT_EFFECT:
         return
     applied = {*CLIENT_SETTINGS, *SECURITY_SETTINGS, *JAVA_NAMES, *PEM_FILES, "bootstrap.servers"}
+    applied.add(LOGIN_HANDLER)
     if name in applied:
         return
     from difflib import get_close_matches
@@ -288,55 +298,76 @@ def _context(tls: Mapping[str, str], is_verified: bool, read: ReadFile) -> SSLCo
     return context
 
 
-def _authentication(given: Mapping[str, str]) -> Authenticate:
-    from .security.sasl import PLAIN, sasl_plain
+def _authentication(given: Mapping[str, str], read: ReadFile) -> Authenticate:
+    from .security.oauthbearer import LOGIN_HANDLERS
+    from .security.sasl import MECHANISMS, PASSWORD_MECHANISMS, sasl
 
     mechanism = given.get("sasl.mechanism")
-    if mechanism != PLAIN:
+    if mechanism not in MECHANISMS:
         is_missing = mechanism is None
         raise PropertyError(
             None if is_missing else "sasl.mechanism",
             f"sasl.mechanism is {'GSSAPI by default' if is_missing else mechanism},"
-            f" but only {PLAIN} is supported",
+            f" but only {', '.join(MECHANISMS)} are supported",
         )
+    is_by_password = mechanism in PASSWORD_MECHANISMS
+    if LOGIN_HANDLER in given and (is_by_password or given[LOGIN_HANDLER] not in LOGIN_HANDLERS):
+        raise PropertyError(LOGIN_HANDLER, f"{LOGIN_HANDLER} is not supported: {_JAVA}")
+    if not is_by_password:
+        return _token_authentication(given, read)
     login = given.get("sasl.jaas.config")
     if login is None:
         missing = [name for name in ("sasl.username", "sasl.password") if name not in given]
         if missing:
-            raise PropertyError(None, f"{missing[0]} is missing, which SASL {PLAIN} needs")
-        username, password = given["sasl.username"], given["sasl.password"]
+            raise PropertyError(None, f"{missing[0]} is missing, which SASL {mechanism} needs")
+        options = {"username": given["sasl.username"], "password": given["sasl.password"]}
     else:
         if "sasl.username" in given or "sasl.password" in given:
             raise PropertyError(
                 "sasl.jaas.config",
                 "sasl.jaas.config is set, and so is sasl.username or sasl.password: set one",
             )
-        username, password = _login(login)
+        options = dict(_jaas_options(login, mechanism))
+        for option in ("username", "password"):
+            if option not in options:
+                raise PropertyError("sasl.jaas.config", f"sasl.jaas.config has no {option}")
+    is_token = options.get("tokenauth", "").lower() == "true"
     try:
-        return sasl_plain(username, password)
+        return sasl(
+            mechanism, options["username"], options["password"], is_delegation_token=is_token
+        )
     except ValueError as error:
         raise PropertyError(None, str(error)) from error
 
 
-def _login(text: str) -> tuple[str, str]:
-    """The name and password in `sasl.jaas.config`. No error repeats what is in it."""
+def _token_authentication(given: Mapping[str, str], read: ReadFile) -> Authenticate:
+    from .network.trio_clock import TrioClock
+    from .security.oauthbearer import sasl_oauthbearer, token_source
+
+    for name in given:
+        if name.startswith(UNSUPPORTED_TOKENS):
+            raise PropertyError(name, f"{name} is not supported: leave it out")
+    login = given.get("sasl.jaas.config")
+    options = {} if login is None else _jaas_options(login, given["sasl.mechanism"])
+    try:
+        return sasl_oauthbearer(token_source(given.get, options, read, TrioClock().now_ms))
+    except ValueError as error:
+        raise PropertyError(None, str(error)) from error
+
+
+def _jaas_options(text: str, mechanism: str) -> Mapping[str, str]:
+    """The options in `sasl.jaas.config`. No error repeats what is in it."""
+    from .security.jaas import LOGIN_MODULES, JaasError, parse_jaas
+
     name = "sasl.jaas.config"
-    module = _JAAS_MODULE.match(text)
-    if module is None or module["module"].rpartition(".")[2] != "PlainLoginModule":
-        raise PropertyError(
-            name,
-            f"{name} must begin with org.apache.kafka.common.security.plain.PlainLoginModule"
-            " required",
-        )
-    return _option(text, "username"), _option(text, "password")
-
-
-def _option(text: str, option: str) -> str:
-    found = re.search(_JAAS_OPTION.format(option), text)
-    if found is None:
-        raise PropertyError("sasl.jaas.config", f"sasl.jaas.config has no {option}")
-    quoted = found["quoted"]
-    return str(found["bare"]) if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+    try:
+        entry = parse_jaas(text)
+    except JaasError as error:
+        raise PropertyError(name, f"{name} cannot be used: {error}") from error
+    expected = LOGIN_MODULES[mechanism]  # which some distributions keep in a package of their own
+    if entry.module.rpartition(".")[2] != expected.rpartition(".")[2]:
+        raise PropertyError(name, f"{name} must begin with {expected} required")
+    return entry.options
 
 
 def _client_settings(given: Mapping[str, str], defaults: ClientSettings) -> ClientSettings:

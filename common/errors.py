@@ -7,6 +7,7 @@ client. `ProtocolError` is the peer's fault in speaking: its connection is close
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -149,18 +150,29 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+AUTHORIZATION_FAILED: Final = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "Delegation Token authorization failed.",
+}
+"""Kafka's sentence for each refusal of what a principal may not do."""
+
+
 class KafkaError(Exception):
     """A request that is answered with an error code as a whole.
 
     Args:
         code: what the response carries.
-        message: a sentence for the response's `error_message`, where it has one.
+        message: a sentence for the response's `error_message`, where it has one; None: Kafka's,
+            for what is not authorized.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
         self.code = code
-        self.message = message
+        self.message = AUTHORIZATION_FAILED.get(code) if message is None else message
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}" if self.message else self.code.name

@@ -33,6 +33,7 @@ class LiveBroker(NamedTuple):
         endpoints: in the order of `advertised.listeners`.
         epoch: the creation id of its registration; larger after each restart.
         features: what it supports, by its registration.
+        proves_itself: whether it knows the secret that odradek's brokers share.
     """
 
     broker_id: int
@@ -40,6 +41,7 @@ class LiveBroker(NamedTuple):
     rack: str | None = None
     epoch: int = -1
     features: tuple[FeatureRange, ...] = ()
+    proves_itself: bool = False
 
     def endpoint(self, listener_name: str) -> EndPoint | None:
         """The advertised endpoint of a listener, None where the broker has no such."""

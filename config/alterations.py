@@ -10,8 +10,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ..common.errors import ErrorCode, KafkaError
-from .definition import ConfigType, Definition
-from .values import format_value, shorten
+from .definition import ConfigType, Definition, shorten
+from .values import format_value
 
 
 class AlterOperation(IntEnum):
@@ -47,15 +47,13 @@ def check_alterations(alterations: Sequence[ConfigAlteration]) -> None:
     seen: set[str] = set()
     for name, operation, value in alterations:
         if name in seen:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"The setting {shorten(name)} is changed twice."
-            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         seen.add(name)
         if operation not in OPERATIONS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {operation}.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
         if value is None and operation != AlterOperation.DELETE:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"The setting {shorten(name)} is given no value."
+                ErrorCode.INVALID_REQUEST, f"Null value not supported for : {shorten(name)}"
             )
 
 
@@ -63,6 +61,8 @@ def alter_config(
     current: Mapping[str, str],
     alterations: Sequence[ConfigAlteration],
     definitions: Mapping[str, Definition],
+    *,
+    of_broker: bool = False,
 ) -> dict[str, str]:
     """A resource's own settings after the alterations, which nobody has validated yet.
 
@@ -70,6 +70,7 @@ def alter_config(
         current: its own settings so far.
         definitions: which settings are lists, and what they are by default. As in Kafka, a
             list that the resource does not set itself is changed from its default.
+        of_broker: whether the resource is a broker, for which Kafka has other error texts.
 
     Raises:
         KafkaError: INVALID_CONFIG, for an APPEND or SUBTRACT to what is no list.
@@ -81,25 +82,22 @@ def alter_config(
         elif operation == AlterOperation.SET:
             altered[name] = value or ""
         else:
-            altered[name] = _alter_list(name, operation, value or "", current, definitions)
+            definition = definitions.get(name)
+            if definition is None or definition.type is not ConfigType.LIST:
+                raise _not_a_list(name, AlterOperation(operation).name, of_broker)
+            altered[name] = _alter_list(definition, operation, value or "", current.get(name))
     return altered
 
 
-def _alter_list(
-    name: str,
-    operation: int,
-    value: str,
-    current: Mapping[str, str],
-    definitions: Mapping[str, Definition],
-) -> str:
-    definition = definitions.get(name)
-    if definition is None or definition.type is not ConfigType.LIST:
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            f"{AlterOperation(operation).name} needs a list, and the setting {shorten(name)} is "
-            f"none.",
-        )
-    text = current.get(name)
+def _not_a_list(name: str, operation: str, of_broker: bool) -> KafkaError:
+    key = shorten(name)
+    text = f"Can't {operation} to key {key} because its type is not LIST."
+    if of_broker:
+        text = f"Config value {operation.lower()} is not allowed for config key: {key}"
+    return KafkaError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _alter_list(definition: Definition, operation: int, value: str, text: str | None) -> str:
     if text is None:
         text = format_value(definition.type, definition.default) or ""
     items = [item for item in text.split(",") if item]

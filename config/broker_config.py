@@ -9,7 +9,7 @@ whatever it was written as; `own_value` is what was written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from .definition import ConfigError, ConfigSource, Definition
 from .listeners import (
@@ -26,6 +26,10 @@ from .tables.topic_table import BROKER_SYNONYMS
 from .values import parse_value
 
 LISTENER_PREFIX = "listener.name."
+
+AUTHORIZER_SETTINGS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+"""Settings that only Kafka's authorizers read: it has no definition of them, and describes none.
+They are in `static`, as text."""
 
 
 class BrokerConfig:
@@ -99,6 +103,8 @@ class BrokerConfig:
 
     def _take(self, key: str, text: str, where: str) -> bool:
         """Keep one setting; False if no table has it."""
+        if key in AUTHORIZER_SETTINGS:
+            return True
         definition = BROKER_DEFINITIONS.get(key)
         if definition is not None:
             self._own_values[key] = parse_value(definition, text, where)

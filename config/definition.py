@@ -15,6 +15,20 @@ class ConfigError(ValueError):
     """A setting that cannot be used; its text is one sentence a person can act on."""
 
 
+SHOWN_CHARACTERS_MAX = 1000
+"""An answer cannot hold an error text of more than 32,767 bytes."""
+
+
+def shorten(text: str) -> str:
+    """`text` as an error's sentence repeats it; a client may have sent any length."""
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}..."
+
+
+def invalid_value(name: str, value: object, reason: str) -> str:
+    """What is said of a value that a setting cannot have (Kafka's `ConfigException`)."""
+    return f"Invalid value {shorten(str(value))} for configuration {name}: {reason}"
+
+
 class ConfigValues(Protocol):
     """Typed values by the name of their setting, as a `BrokerConfig` has them."""
 
@@ -89,6 +103,12 @@ class Range:
             return f"at least {self.low}"
         return f"between {self.low} and {self.high}"
 
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        if value < self.low:
+            return invalid_value(name, value, f"Value must be at least {self.low}")
+        return invalid_value(name, value, f"Value must be no more than {self.high}")
+
 
 class RangeOr:
     """A number in a range, or one value outside it with a meaning of its own."""
@@ -108,6 +128,11 @@ class RangeOr:
     def rule(self) -> str:
         """The range and its exception in words."""
         return f"{self.special}, or between {self.low} and {self.high}"
+
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        reason = f"Value must be between {self.low} and {self.high} or equal to {self.special}"
+        return invalid_value(name, value, reason)
 
 
 class OneOf:
@@ -130,6 +155,12 @@ class OneOf:
         """The values in words."""
         return "one of " + ", ".join(self.values)
 
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        case = " (case insensitive)" if self.any_case else ""
+        reason = f"String must be one of{case}: {', '.join(self.values)}"
+        return invalid_value(name, value, reason)
+
 
 class SomeOf:
     """A list whose items come from a fixed set."""
@@ -148,6 +179,11 @@ class SomeOf:
         """The values in words."""
         return "a list of " + ", ".join(self.values)
 
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        unknown = next(item for item in value if item not in self.values)
+        return invalid_value(name, unknown, f"String must be one of: {', '.join(self.values)}")
+
 
 class NonEmpty:
     """A text or a list that holds something."""
@@ -159,6 +195,13 @@ class NonEmpty:
         """Whether there is anything in `value`."""
         return bool(value)
 
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        if isinstance(value, tuple):
+            valid = "any non-empty value"
+            return f"Configuration '{name}' must not be empty. Valid values include: {valid}"
+        return invalid_value(name, value, "String must be non-empty")
+
 
 class ThrottledReplicas:
     """Replicas whose traffic is throttled: `*`, or a list of `partition:broker`."""
@@ -169,6 +212,14 @@ class ThrottledReplicas:
     def accepts(self, value: Any) -> bool:
         """Whether `value` is the wildcard alone or consists of pairs of numbers."""
         return value == ("*",) or all(self._is_pair(item) for item in value)
+
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        reason = (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+        return invalid_value(name, f"[{', '.join(value)}]", reason)
 
     @staticmethod
     def _is_pair(item: str) -> bool:
@@ -192,6 +243,14 @@ class OffsetReset:
             return True
         prefix, _, duration = value.partition(":")
         return prefix == "by_duration" and _is_duration(duration)
+
+    def why_not(self, name: str, value: Any) -> str:
+        """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
+        reason = (
+            f"Invalid value `{shorten(value)}` for configuration {name}. The value must be either "
+            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+        return invalid_value(name, value, reason)
 
 
 def _is_duration(text: str) -> bool:

@@ -7,7 +7,7 @@ are kept as test data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from .broker_config import BrokerConfig, listener_definition
@@ -24,10 +24,33 @@ from .values import format_value
 
 IDENTITY = ("broker.id", "node.id")
 
+BEFORE_KAFKA_4_PREFIXES = ("password.encoder.", "zookeeper.")
+BEFORE_KAFKA_4 = frozenset(
+    {
+        "auto.include.jmx.reporter",
+        "broker.id.generation.enable",
+        "control.plane.listener.name",
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        "delegation.token.master.key",
+        "inter.broker.protocol.version",
+        "leader.imbalance.per.broker.percentage",
+        "log.message.downconversion.enable",
+        "log.message.timestamp.difference.max.ms",
+        "offsets.commit.required.acks",
+        "reserved.broker.max.id",
+    }
+)
+"""Settings that left Kafka with ZooKeeper: a cluster without it tells only those that are set."""
+
+CLUSTER_WIDE = frozenset({"min.insync.replicas"})
+"""What a new cluster of Kafka 4.3 has, from what its first broker's file says, as a setting of the
+whole cluster (KIP-966: with eligible leader replicas it must be the same everywhere)."""
+
 
 def describe_broker(
     config: BrokerConfig, broker_id: int, keys: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> Iterator[ConfigEntry]:
     """The settings of this broker.
 
     Args:
@@ -35,24 +58,31 @@ def describe_broker(
         broker_id: its id, which may be one that it was given.
         keys: which settings; None or none at all means every one.
     """
-    entries = []
     for name, definition in BROKER_DEFINITIONS.items():
         if definition.internal and not config.is_set(name):
             continue
         if keys and name not in keys:
             continue
+        if _is_of_zookeepers_time(name) and not (
+            config["zookeeper.connect"] or config.is_set(name)
+        ):
+            continue
         if name in IDENTITY:
-            entries.append(_describe_identity(definition, broker_id))
+            yield _describe_identity(definition, broker_id)
         else:
-            entries.append(_describe_broker_setting(config, definition))
+            yield _describe_broker_setting(config, definition)
     extra = dict.fromkeys(
         name
         for _source, texts in config.layers()
         for name in texts
         if name not in BROKER_DEFINITIONS and (not keys or name in keys)
     )
-    entries.extend(_describe_extra(config, name) for name in extra)
-    return entries
+    for name in extra:
+        yield _describe_extra(config, name)
+
+
+def _is_of_zookeepers_time(name: str) -> bool:
+    return name in BEFORE_KAFKA_4 or name.startswith(BEFORE_KAFKA_4_PREFIXES)
 
 
 def _describe_broker_setting(config: BrokerConfig, definition: Definition) -> ConfigEntry:
@@ -74,10 +104,21 @@ def _broker_synonyms(config: BrokerConfig, definition: Definition) -> list[Confi
         if default is not None and name not in NO_DEFAULT_IN_KAFKA:
             text = format_value(BROKER_DEFINITIONS[name].type, default)
             found.append(ConfigSynonym(name, text, ConfigSource.DEFAULT_CONFIG))
+    if definition.name in CLUSTER_WIDE:
+        _add_cluster_wide(definition.name, found)
     for position, synonym in enumerate(found):
         if synonym.name == definition.name:
             return found[position:]
     return []
+
+
+def _add_cluster_wide(name: str, found: list[ConfigSynonym]) -> None:
+    """Have a cluster's own value among the synonyms, where nobody has changed it."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    changed = [synonym for synonym in found if synonym.source < ConfigSource.STATIC_BROKER_CONFIG]
+    if all(synonym.source != source for synonym in changed):
+        initial = found[len(changed)]
+        found.insert(len(changed), ConfigSynonym(name, initial.value, source))
 
 
 def _written(config: BrokerConfig, names: Collection[str]) -> list[ConfigSynonym]:
@@ -120,32 +161,35 @@ def _describe_extra(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def describe_cluster_defaults(
-    overrides: Mapping[str, str], keys: Collection[str] | None = None
-) -> list[ConfigEntry]:
-    """What was changed for all brokers of the cluster.
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> Iterator[ConfigEntry]:
+    """What was changed for all brokers of the cluster, and what a new cluster has.
 
     Args:
-        overrides: all that was.
+        config: the broker's, for what the cluster has from its file.
+        overrides: all that was changed.
         keys: which settings; None or none at all means every one.
     """
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    entries = []
-    for name, text in overrides.items():
+    initial = {
+        name: format_value(BROKER_DEFINITIONS[name].type, config.own_value(name)) or ""
+        for name in CLUSTER_WIDE - overrides.keys()
+    }
+    for name, text in {**overrides, **initial}.items():
         if keys and name not in keys:
             continue
         definition = dynamic_definition(name)
         if definition is None:
-            entries.append(unknown_entry(name, source))
+            yield unknown_entry(name, source)
             continue
         is_plain = name in BROKER_DEFINITIONS or name in DYNAMIC_ONLY
         read_only = not (is_plain and definition.dynamic)
-        entries.append(make_entry(definition, text, read_only, [ConfigSynonym(name, text, source)]))
-    return entries
+        yield make_entry(definition, text, read_only, [ConfigSynonym(name, text, source)])
 
 
 def describe_topic(
     config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> Iterator[ConfigEntry]:
     """The settings of a topic.
 
     Args:
@@ -154,11 +198,9 @@ def describe_topic(
         keys: which settings; None or none at all means every one.
     """
     values = topic_values(config, overrides)
-    return [
-        _describe_topic_setting(config, definition, values[name], name in overrides)
-        for name, definition in TOPIC_DEFINITIONS.items()
-        if (not keys or name in keys) and (not definition.internal or name in overrides)
-    ]
+    for name, definition in TOPIC_DEFINITIONS.items():
+        if (not keys or name in keys) and (not definition.internal or name in overrides):
+            yield _describe_topic_setting(config, definition, values[name], name in overrides)
 
 
 def _describe_topic_setting(
@@ -176,7 +218,7 @@ def _describe_topic_setting(
 
 def describe_group(
     config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> Iterator[ConfigEntry]:
     """The settings of a group, there or not.
 
     Args:
@@ -185,7 +227,6 @@ def describe_group(
         keys: which settings; None or none at all means every one.
     """
     values = group_values(config, overrides)
-    entries = []
     for name, definition in GROUP_DEFINITIONS.items():
         if keys and name not in keys:
             continue
@@ -198,13 +239,12 @@ def describe_group(
         else:
             default = format_value(definition.type, definition.default)
             synonyms.append(ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG))
-        entries.append(make_entry(definition, text, False, synonyms))
-    return entries
+        yield make_entry(definition, text, False, synonyms)
 
 
 def describe_client_metrics(
     overrides: Mapping[str, str], keys: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> Iterator[ConfigEntry]:
     """The settings of a client metrics subscription, there or not.
 
     Args:
@@ -212,7 +252,6 @@ def describe_client_metrics(
         keys: which settings; None or none at all means every one.
     """
     values = usable_values(CLIENT_METRICS_DEFINITIONS, overrides)
-    entries = []
     for name, definition in CLIENT_METRICS_DEFINITIONS.items():
         if keys and name not in keys:
             continue
@@ -220,5 +259,4 @@ def describe_client_metrics(
         synonyms: list[ConfigSynonym] = []
         if name in values:
             synonyms.append(ConfigSynonym(name, text, ConfigSource.CLIENT_METRICS_CONFIG))
-        entries.append(make_entry(definition, text, False, synonyms))
-    return entries
+        yield make_entry(definition, text, False, synonyms)

@@ -13,9 +13,9 @@ from typing import Any
 from ..common.errors import ErrorCode, KafkaError
 from ..storage.log.log_config import LogConfig
 from .broker_config import BrokerConfig
-from .definition import ConfigError
+from .definition import ConfigError, shorten
 from .tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
-from .values import parse_value, shorten
+from .values import parse_value
 
 
 def validate_topic_config(
@@ -30,14 +30,13 @@ def validate_topic_config(
     Raises:
         KafkaError: INVALID_CONFIG, with a sentence that says which setting and why.
     """
-    given: dict[str, str] = {}
-    for key, text in overrides.items():
-        if text is None:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG,
-                f"The topic setting {shorten(key)} has no value: give it one.",
-            )
-        given[key] = text
+    without = [shorten(key) for key, text in overrides.items() if text is None]
+    if without:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {shorten(','.join(without))}",
+        )
+    given = {key: text for key, text in overrides.items() if text is not None}
     try:
         values = _own_values(given)
         if config is not None:
@@ -88,7 +87,7 @@ def _own_values(overrides: Mapping[str, str]) -> dict[str, Any]:
     for key, text in overrides.items():
         definition = TOPIC_DEFINITIONS.get(key)
         if definition is None:
-            raise ConfigError(f"There is no topic setting {shorten(key)}.")
+            raise ConfigError(f"Unknown topic config name: {shorten(key)}")
         values[key] = parse_value(definition, text)
     return values
 
@@ -98,10 +97,11 @@ def _check_together(values: Mapping[str, Any]) -> None:
     most = values.get("max.compaction.lag.ms")
     if most is not None and least > most:
         raise ConfigError(
-            f"min.compaction.lag.ms={least} is more than max.compaction.lag.ms={most}: it may be "
-            f"at most that."
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > "
+            f"max.compaction.lag.ms ({most})"
         )
     if values.get("remote.storage.enable"):
         raise ConfigError(
-            "remote.storage.enable=true cannot be used: this broker has no tiered storage."
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
+            "with remote log storage."
         )

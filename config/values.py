@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .definition import ConfigError, ConfigType, Definition
+from .definition import ConfigError, ConfigType, Definition, invalid_value
 
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 INTEGER_DIGITS_MAX = 40
 """More digits are not looked at; 19 are enough for 64 bits, the rest could be zeros in front."""
-
-SHOWN_CHARACTERS_MAX = 200
-"""An answer cannot hold an error text of more than 32,767 bytes."""
 
 HIDDEN = "[hidden]"
 """What stands for a secret in anything that is shown."""
@@ -54,14 +51,15 @@ def parse_value(definition: Definition, text: str, where: str = "") -> Any:
     try:
         value = _parse(definition.type, text)
     except ValueError:
-        raise _error(definition, text, where, _TYPE_RULES[definition.type]) from None
+        raise _error(definition, text, where) from None
     if definition.type is ConfigType.LIST:
         if "" in value:
-            raise _error(definition, text, where, "a list without empty items")
+            reason = f"Configuration '{definition.name}' values must not be empty."
+            raise ConfigError(_placed(reason, where))
         value = tuple(dict.fromkeys(value))  # Kafka drops what stands twice
     check = definition.check
     if check is not None and not check.accepts(value):
-        raise _error(definition, text, where, check.rule)
+        raise ConfigError(_placed(check.why_not(definition.name, value), where))
     return value
 
 
@@ -105,24 +103,16 @@ def _parse_boolean(text: str) -> bool:
     return lowered == "true"
 
 
-_TYPE_RULES = {
-    ConfigType.BOOLEAN: "true or false",
-    ConfigType.SHORT: "a whole number of 16 bits",
-    ConfigType.INT: "a whole number of 32 bits",
-    ConfigType.LONG: "a whole number of 64 bits",
-    ConfigType.DOUBLE: "a number",
-}
+def _error(definition: Definition, text: str, where: str) -> ConfigError:
+    """A text that is not of the setting's type."""
+    reason = f"Not a number of type {definition.type.name}"
+    if definition.type is ConfigType.BOOLEAN:
+        reason = "Expected value to be either true or false"
+    return ConfigError(_placed(invalid_value(definition.name, text, reason), where))
 
 
-def shorten(text: str) -> str:
-    """`text` as an error's sentence repeats it; a client may have sent any length."""
-    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}..."
-
-
-def _error(definition: Definition, text: str, where: str, rule: str) -> ConfigError:
-    shown = HIDDEN if definition.sensitive else repr(shorten(text))
-    place = f" ({where})" if where else ""
-    return ConfigError(f"{definition.name}={shown}{place} cannot be used: it must be {rule}.")
+def _placed(problem: str, where: str) -> str:
+    return f"{where}: {problem}" if where else problem
 
 
 def format_value(config_type: ConfigType, value: Any) -> str | None:

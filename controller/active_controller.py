@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from random import Random
 from typing import TypeVar
 
@@ -39,6 +40,9 @@ from .topics.topic_deletion import TopicDeletion
 from .topics.topic_nodes import read_topic, read_topic_config, read_topics
 
 logger = logging.getLogger(__name__)
+
+NEW_PARTITIONS_PER_STEP = 25
+"""So many new partitions, or those of one topic if it has more, get their leaders in one go."""
 
 TAKEN_UP = frozenset({ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH})
 """Of a partition the second says that the broker has this leader epoch, or a later, already."""
@@ -360,7 +364,22 @@ class ActiveController:
     # -- shared by the verbs ----------------------------------------------------------------
 
     async def lead_new(self, items: Sequence[PartitionOf]) -> None:
-        """Bring new partitions to life: their replicas, their leaders, then both online."""
+        """Bring new partitions to life, some at a time: requests are served in between.
+
+        Those of one topic are never parted: a producer that heard of half of them would send keys
+        to other partitions than all others do.
+        """
+        step: list[PartitionOf] = []
+        for _topic, of_topic in groupby(items, key=lambda item: item[0].name):
+            step += of_topic
+            if len(step) >= NEW_PARTITIONS_PER_STEP:
+                await self._lead_new(step)
+                step = []
+        if step:
+            await self._lead_new(step)
+
+    async def _lead_new(self, items: Sequence[PartitionOf]) -> None:
+        """Their replicas, their leaders, then both online."""
         replicas = [
             PartitionAndReplica(topic.name, partition, broker_id)
             for topic, partition in items

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 
 import trio
@@ -21,9 +21,11 @@ from ..common.sentinels import FOREVER_MS
 from ..common.topic_partition import TopicPartition
 from ..config.broker_config import BrokerConfig
 from ..metadata_store import znodes
-from ..metadata_store.errors import MetadataStoreError, SessionExpired
+from ..metadata_store.errors import MetadataStoreError, NoNode, SessionExpired
 from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
 from ..runtime.clock import Clock
+from ..runtime.long_work import Pace, in_batches, run_in_steps
+from ..runtime.supervisor import Supervisor
 from .active_controller import ActiveController
 from .channel.channel import ControllerChannel
 from .context import Reassignment
@@ -38,6 +40,9 @@ from .topics.topic_operations import Outcome, TopicOperations
 
 logger = logging.getLogger(__name__)
 
+ITEMS_PER_STEP = 50
+"""So many items of a request are done before it is looked whether others have to run."""
+
 STORE_RETRY_MS = 200
 """How long to wait before trying again a store that cannot be reached."""
 
@@ -50,6 +55,7 @@ class Controller:
         store: an open session on the metadata store.
         channel: sends requests to brokers.
         random: for assignments and topic ids.
+        supervisor: begins its tasks again that fail; one of its own if None.
 
     Attributes:
         broker_id: this broker's.
@@ -66,6 +72,7 @@ class Controller:
         config: BrokerConfig,
         clock: Clock,
         random: Random,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self.broker_id = broker.broker_id
         self.broker_epoch = -1
@@ -82,7 +89,9 @@ class Controller:
         self._restarted = {broker.broker_id}
         """This broker, until a controller knows that it was started."""
         self._events = EventQueue()
+        self._supervisor = supervisor or Supervisor()
         self._stopping = False
+        self._has_left = False
 
     @property
     def is_active(self) -> bool:
@@ -127,7 +136,7 @@ class Controller:
 
     async def _stand(self) -> None:
         """Take the controller's place if it is free; leave it if another broker has it."""
-        if self._stopping:
+        if self._stopping or (self._has_left and not self.is_active):
             return
         standing = await stand_for_election(
             self._store,
@@ -168,6 +177,20 @@ class Controller:
             logger.info("broker %d resigned as controller", self.broker_id)
             self._active.resign()
             self._active = None
+
+    async def deregister(self) -> None:
+        """Leave the cluster before the session ends; this broker is not elected any more.
+
+        If it is the controller, it goes on as one and tells the others that it is gone.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT.
+            MetadataStoreError: the store could not be reached.
+        """
+        async with self._events.exclusive():
+            self._has_left = True
+            with suppress(NoNode):
+                await self._store.delete(znodes.broker_path(self.broker_id))
 
     async def stop(self) -> None:
         """Let the running event come to its end, and begin no other.
@@ -216,8 +239,8 @@ class Controller:
     async def run(self) -> None:
         """Do event after event, and begin anew whenever the store's session is lost."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._keep_session)
-            await self._run_events()
+            nursery.start_soon(self._supervisor.run, self._keep_session)
+            await self._supervisor.run(self._run_events)
             nursery.cancel_scope.cancel()
 
     async def _run_events(self) -> None:
@@ -332,7 +355,9 @@ class Controller:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
         async with self.acting(timeout_ms) as active:
-            return await TopicOperations(active).create(requests, validate_only=validate_only)
+            operations = TopicOperations(active)
+            planned = await run_in_steps(operations.plan(requests))
+            return planned if validate_only else await operations.make(planned)
 
     async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
         """Make those topics that are not there; see `TopicOperations.ensure`.
@@ -382,9 +407,14 @@ class Controller:
                 POLICY_VIOLATION.
         """
         async with self.acting(timeout_ms) as active:
-            return await TopicOperations(active).add_partitions(
-                requests, validate_only=validate_only
-            )
+            operations = TopicOperations(active)
+            await run_in_steps(operations.check_added(requests))
+            outcomes: dict[str, Outcome] = {}
+            pace = Pace()
+            for batch in in_batches(requests, ITEMS_PER_STEP):
+                await pace.keep()
+                outcomes |= await operations.add_partitions(batch, validate_only=validate_only)
+            return outcomes
 
     async def elect_leaders(
         self,
@@ -395,7 +425,9 @@ class Controller:
     ) -> dict[TopicPartition, Outcome]:
         """Elect leaders; see `LeaderElections.elect`. Raises KafkaError as the others."""
         async with self.acting(timeout_ms) as active:
-            return await LeaderElections(active).elect(kind, partitions)
+            elections = LeaderElections(active)
+            plan = await run_in_steps(elections.plan_election(kind, partitions))
+            return await elections.elect_planned(kind, plan)
 
     async def reassign(
         self,
@@ -406,19 +438,29 @@ class Controller:
     ) -> dict[TopicPartition, Outcome]:
         """Move partitions; see `LeaderElections.reassign`. Raises KafkaError as the others."""
         async with self.acting(timeout_ms) as active:
-            return await LeaderElections(active).reassign(
-                targets, may_change_factor=may_change_factor
-            )
+            outcomes: dict[TopicPartition, Outcome] = {}
+            pace = Pace()
+            for batch in in_batches(list(targets.items()), ITEMS_PER_STEP):
+                await pace.keep()
+                outcomes |= await LeaderElections(active).reassign(
+                    dict(batch), may_change_factor=may_change_factor
+                )
+            return outcomes
 
     async def reassignments(
-        self,
-        partitions: Collection[TopicPartition] | None,
-        *,
-        timeout_ms: int = OPERATION_TIMEOUT_MS,
+        self, partitions: Collection[TopicPartition] | None
     ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
         """What is moving; see `LeaderElections.reassignments`. Raises KafkaError as the others."""
-        async with self.acting(timeout_ms) as active:
-            return LeaderElections(active).reassignments(partitions)
+        async with self.acting() as active:
+            elections = LeaderElections(active)
+            if partitions is None:
+                return elections.reassignments(None)
+            moving: dict[TopicPartition, tuple[tuple[int, ...], Reassignment]] = {}
+            pace = Pace()
+            for batch in in_batches(list(partitions), ITEMS_PER_STEP):
+                await pace.keep()
+                moving |= elections.reassignments(batch)
+            return moving
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool, timeout_ms: int
@@ -426,7 +468,9 @@ class Controller:
         """Move finalized levels; see `feature_levels`. Raises KafkaError as the others."""
         async with self.acting(timeout_ms) as active:
             brokers = active.context.live_brokers
-            await update_features(active.store, brokers, updates, validate_only=validate_only)
+            await update_features(
+                active.store, self._broker.broker_id, brokers, updates, validate_only=validate_only
+            )
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move a broker's partitions away; see `LeaderElections.shut_down`."""

@@ -78,6 +78,7 @@ async def enable_features(store: FencedStore) -> None:
 
 async def update_features(
     store: FencedStore,
+    controller_id: int,
     brokers: Mapping[int, LiveBroker],
     updates: Iterable[FeatureUpdate],
     *,
@@ -86,6 +87,7 @@ async def update_features(
     """Change finalized levels, all of the updates or none.
 
     Args:
+        controller_id: the controller's broker id, for the error's text.
         brokers: all live brokers; each must support the new levels.
         updates: of two for one feature the later counts, as with Kafka.
         validate_only: write nothing.
@@ -103,12 +105,13 @@ async def update_features(
             raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, str(error)) from error
         levels = dict(present.levels) if present.is_enabled else {}
         for update in by_name.values():
-            reason = why_not(update, levels.get(update.name, 0), brokers)
+            reason = why_not(update, levels.get(update.name, 0), controller_id, brokers)
             if reason is not None:
                 raise KafkaError(
                     ErrorCode.INVALID_UPDATE_VERSION,
-                    f"No feature was changed: {update.name[:NAME_SHOWN_MAX]!r} cannot go to level "
-                    f"{update.level}: {reason}",
+                    "The update failed for all features since the following feature had an "
+                    f"error: Invalid update version {update.level} for feature "
+                    f"{update.name[:NAME_SHOWN_MAX]}. {reason}",
                 )
         target = levels | {update.name: update.level for update in by_name.values()}
         target = {name: level for name, level in target.items() if level > 0}
@@ -119,31 +122,43 @@ async def update_features(
     raise KafkaError(ErrorCode.FEATURE_UPDATE_FAILED, "Others kept changing the features.")
 
 
-def why_not(update: FeatureUpdate, level: int, brokers: Mapping[int, LiveBroker]) -> str | None:
+def why_not(
+    update: FeatureUpdate, level: int, controller_id: int, brokers: Mapping[int, LiveBroker]
+) -> str | None:
     """Why an update is refused; None if it is not.
 
     Args:
+        update: the update.
+        controller_id: the controller's broker id.
         level: the level that is finalized now.
         brokers: all live brokers.
     """
     if update.upgrade_type not in UpgradeType.__members__.values():
-        return f"upgrade type {update.upgrade_type} is not known."
+        return "The controller does not support the given upgrade type."
     if update.level < 0:
-        return "a level is 0 or more."
+        return "A feature version cannot be less than 0."
     supported = {each.name: each for each in SUPPORTED}.get(update.name)
+    controller = f"Local controller {controller_id}"
     if supported is None:
-        return "the controller does not have this feature."
+        return f"{controller} does not support this feature."
     if not supported.holds(update.level):
-        first, last = supported.min_version, supported.max_version
-        return f"the controller supports levels {first} to {last}."
+        return (
+            f"{controller} only supports versions {supported.min_version}-{supported.max_version}"
+        )
     for broker_id, broker in sorted(brokers.items()):
         theirs = {each.name: each for each in broker.features}.get(update.name)
-        if update.level > 0 and (theirs is None or not theirs.holds(update.level)):
-            return f"broker {broker_id} does not support it."
+        if update.level > 0 and theirs is None:
+            return f"Broker {broker_id} does not support this feature."
+        if update.level > 0 and theirs is not None and not theirs.holds(update.level):
+            versions = f"{theirs.min_version}-{theirs.max_version}"
+            return f"Broker {broker_id} only supports versions {versions}"
     if update.level < level and update.upgrade_type == UpgradeType.UPGRADE:
-        return f"it is at {level}; request a safe or an unsafe downgrade to lower it."
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
     if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
-        return f"it is at {level}, which is lower already; this would be no downgrade."
+        return "Can't downgrade to a newer version."
     return None
 
 

@@ -64,8 +64,11 @@ class FencedStore:
         return results[1:]
 
 
-def store_failure(error: MetadataStoreError) -> KafkaError:
-    """The error that a client gets for one of the store, which goes to the log."""
+def kafka_error_of(error: KafkaError | MetadataStoreError) -> KafkaError:
+    """The error that a client gets: a refusal as it is; one of the store, which goes to the log,
+    in Kafka's codes."""
+    if isinstance(error, KafkaError):
+        return error
     logger.error("the metadata store refused: %s", error)
     if isinstance(error, SessionExpired | StoreUnreachable):
         return KafkaError(ErrorCode.NOT_CONTROLLER, "This broker lost the metadata store.")

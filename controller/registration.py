@@ -10,7 +10,7 @@ import trio
 from ..common.live_broker import LiveBroker
 from ..metadata_store import znodes
 from ..metadata_store.errors import BadVersion, NodeExists, NoNode
-from ..metadata_store.store import Create, MetadataStore, SetData, ensure_paths
+from ..metadata_store.store import Check, Create, MetadataStore, SetData, ensure_paths
 from ..runtime.clock import Clock
 
 FORMER_SESSION_GRACE_MS = 2_000
@@ -48,6 +48,42 @@ async def get_or_create_cluster_id(store: MetadataStore, proposed: str) -> str:
         except NodeExists:
             continue  # another broker was first: its proposal counts
         return proposed
+
+
+async def get_or_create_secret(store: MetadataStore, proposed: bytes) -> bytes:
+    """By which the cluster's brokers know each other; the first broker's proposal becomes it."""
+    while True:
+        try:
+            return (await store.get(znodes.INTER_BROKER_SECRET)).data
+        except NoNode:
+            pass
+        await ensure_paths(store, [znodes.INTER_BROKER_SECRET.rpartition("/")[0]])
+        with suppress(NodeExists):  # another broker was first: its proposal counts
+            await store.create(znodes.INTER_BROKER_SECRET, proposed)
+            return proposed
+
+
+async def read_controller_epoch(store: MetadataStore, expected: int) -> int:
+    """The epoch of the latest election.
+
+    Args:
+        expected: it should be this one or a later one; where it is not, it is made sure that the
+            server of the store that was read has not fallen behind the others.
+    """
+    while True:
+        try:
+            node = await store.get(znodes.CONTROLLER_EPOCH)
+        except NoNode:
+            return 0
+        epoch = int(node.data)
+        if epoch >= expected:
+            return epoch
+        try:
+            # A write comes after all that were before it, on each server.
+            await store.multi([Check(znodes.CONTROLLER_EPOCH, node.version)])
+        except BadVersion:
+            continue
+        return epoch
 
 
 async def register_broker(store: MetadataStore, broker: LiveBroker, now_ms: int) -> LiveBroker:

@@ -9,7 +9,7 @@ date; clients recover by asking again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 from ..common.live_broker import LiveBroker
@@ -65,14 +65,15 @@ class MetadataUpdate(NamedTuple):
         controller_id: of the sender; negative when there is no controller.
         live_brokers: all that are alive, not only new ones.
         partition_states: those that changed; a leader of `LEADER_DURING_DELETE` removes.
-        is_full: whether there are no partitions but these.
+        is_full: whether there are no partitions but these; None of a controller that never says
+            so, as Kafka's in ZooKeeper mode.
     """
 
     controller_id: int
     controller_epoch: int
     live_brokers: Sequence[LiveBroker]
     partition_states: Sequence[PartitionState] = ()
-    is_full: bool = False
+    is_full: bool | None = False
 
 
 class MetadataCache:
@@ -93,6 +94,7 @@ class MetadataCache:
         self.broker_id = broker_id
         self.snapshot = EMPTY_SNAPSHOT
         self.is_complete = False
+        self._is_unmarked = False
         self.listeners: list[Callable[[], None]] = []
         self.derived: dict[Any, Any] = {}
 
@@ -109,6 +111,18 @@ class MetadataCache:
     def has_partition(self, topic_partition: TopicPartition) -> bool:
         """The same, of both in one."""
         return self.contains_partition(*topic_partition)
+
+    def is_complete_with(self, topics: Set[str]) -> bool:
+        """Whether there is a whole view of a cluster that has these topics.
+
+        A controller that does not mark the update that names everything is taken at its word
+        when this broker is alive and all of the topics are known.
+        """
+        return self.is_complete or (
+            self._is_unmarked
+            and self.broker_id in self.snapshot.alive_brokers
+            and topics <= self.snapshot.partition_states.keys()
+        )
 
     # -- what is it -------------------------------------------------------------------
 
@@ -209,6 +223,7 @@ class MetadataCache:
         )
         deleted: list[TopicPartition] = []
         states = update.partition_states
+        self._is_unmarked = update.is_full is None
         if update.is_full:
             self.is_complete = True
             states = [*states, *self._missed_deletions(states)]

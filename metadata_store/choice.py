@@ -12,13 +12,12 @@ from .store import MetadataStore
 METADATA_FILE = "odradek-metadata.sqlite"
 
 
-def make_store(config: ConfigValues, folder: Path, *, clock: Clock, owner: str) -> MetadataStore:
+def make_store(config: ConfigValues, folder: Path, *, clock: Clock) -> MetadataStore:
     """A store that is not open yet.
 
     Args:
         folder: where the file of the embedded store lies; brokers of one machine that share it
             are one cluster.
-        owner: names this broker among those.
 
     Raises:
         ConfigError: `zookeeper.connect` is set, and kazoo is not installed or the settings do not
@@ -26,7 +25,13 @@ def make_store(config: ConfigValues, folder: Path, *, clock: Clock, owner: str) 
     """
     connect = config["zookeeper.connect"]
     if not connect:
-        return EmbeddedStore(folder / METADATA_FILE, clock=clock, owner=owner)
+        return EmbeddedStore(folder / METADATA_FILE, clock=clock)
+    if config["password.encoder.secret"]:
+        raise ConfigError(
+            "password.encoder.secret would not be used: passwords that are set while the broker "
+            "runs are kept in ZooKeeper as they are. Leave it out, and set passwords in the "
+            "broker's own file."
+        )
     try:
         from .zookeeper.zookeeper_store import ZooKeeperStore
     except ImportError as error:

@@ -7,11 +7,14 @@ promise what both can keep, and all are async, though a file needs to wait for l
 from __future__ import annotations
 
 import enum
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from .errors import NodeExists, NoNode, SessionExpired
+
+logger = logging.getLogger(__name__)
 
 ANY_VERSION = -1
 """The expected version that every node has."""
@@ -130,13 +133,21 @@ class MetadataStore(ABC):
         session_state: how the session stands now.
         former_session_lasts_ms: how long the ephemeral nodes of a holder that crashed may
             still be there.
+        opened_at: a creation id that the store had not given before `open`, and no later one; None
+            of a store that does not tell.
     """
 
     def __init__(self) -> None:
         self.session_id = 0
         self.session_state = SessionState.CLOSED
         self.former_session_lasts_ms = 0
+        self.opened_at: int | None = None
         self._listeners: list[SessionListener] = []
+
+    @property
+    def location(self) -> str:
+        """Where the store is, for messages: a file, or servers."""
+        return type(self).__name__
 
     def add_session_listener(self, listener: SessionListener) -> None:
         """Call `listener` with every new state of the session."""
@@ -146,7 +157,10 @@ class MetadataStore(ABC):
         if state is not self.session_state:
             self.session_state = state
             for listener in list(self._listeners):
-                listener(state)
+                try:
+                    listener(state)
+                except Exception:  # one listener's, which must not end the session's task
+                    logger.exception("a listener to the session failed")
 
     def _require_session(self) -> None:
         """Raises SessionExpired once the session is over."""

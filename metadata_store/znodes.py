@@ -10,13 +10,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from urllib.parse import quote, unquote
 
+from ..common.delegation_token import DelegationToken
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
 from ..runtime.rng import uuid_from_text, uuid_to_text
 
 BROKER_IDS = "/brokers/ids"
+INTER_BROKER_SECRET = "/odradek/inter_broker_secret"
+"""By which odradek's brokers know each other; Kafka has no such node."""
 TOPICS = "/brokers/topics"
 CONFIG = "/config"
 CONFIG_CHANGES = "/config/changes"
@@ -26,12 +30,25 @@ DELETE_TOPICS = "/admin/delete_topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
+STORE_INCARNATION = "/cluster/incarnation"
+"""odradek's own: a text that is another one in every store that knows of other topics."""
 FEATURE = "/feature"
 ISR_CHANGES = "/isr_change_notification"
 ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
+ACLS = "/kafka-acl"
+PREFIXED_ACLS = "/kafka-acl-extended/prefixed"
+ACL_CHANGES = "/kafka-acl-changes"
+EXTENDED_ACL_CHANGES = "/kafka-acl-extended-changes"
+ACL_CHANGE_PREFIX = "acl_changes_"
+DELEGATION_TOKENS = "/delegation_token/tokens"
+DELEGATION_TOKEN_CHANGES = "/delegation_token/token_changes"
+TOKEN_CHANGE_PREFIX = "token_change_"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+
+PROVES_ITSELF = "odradek_proves_itself"
+"""A field of a broker's registration that Kafka's brokers do not have, and do not read."""
 
 PERSISTENT_PATHS = (
     "/consumers",
@@ -237,6 +254,116 @@ def decode_config_change(value: Any) -> str:
     return str(value["entity_path"])
 
 
+class AclNode(NamedTuple):
+    """One entry of an ACL node, in the words of Kafka's nodes: "Allow", "DescribeConfigs"."""
+
+    principal: str
+    permission: str
+    operation: str
+    host: str
+
+
+def encode_acls(entries: Iterable[AclNode]) -> bytes:
+    """`/kafka-acl/Topic/T`, `/kafka-acl-extended/prefixed/Topic/T` (Kafka's AclEntry)."""
+    return _dump(
+        {
+            "version": 1,
+            "acls": [
+                {
+                    "principal": entry.principal,
+                    "permissionType": entry.permission,
+                    "operation": entry.operation,
+                    "host": entry.host,
+                }
+                for entry in sorted(entries)
+            ],
+        }
+    )
+
+
+@_decoder("ACLs of a resource")
+def decode_acls(value: Any) -> list[AclNode]:
+    """`/kafka-acl/Topic/T`, `/kafka-acl-extended/prefixed/Topic/T`. Raises CorruptNode."""
+    return [
+        AclNode(
+            str(each["principal"]),
+            str(each["permissionType"]),
+            str(each["operation"]),
+            str(each["host"]),
+        )
+        for each in value["acls"]
+    ]
+
+
+def encode_acl_change(resource_type: str, name: str) -> bytes:
+    """`/kafka-acl-changes/acl_changes_N`: "Topic:T", which is no JSON."""
+    return f"{resource_type}:{name}".encode()
+
+
+def decode_acl_change(data: bytes) -> tuple[str, str]:
+    """Type and name in `/kafka-acl-changes/acl_changes_N`. Raises CorruptNode."""
+    try:
+        resource_type, colon, name = data.decode().partition(":")
+    except UnicodeDecodeError as error:
+        raise CorruptNode(f"a change of ACLs is not UTF-8: {error}") from error
+    if not (colon and name):
+        raise CorruptNode("a change of ACLs names no resource")
+    return resource_type, name
+
+
+def encode_extended_acl_change(resource_type: str, name: str) -> bytes:
+    """`/kafka-acl-extended-changes/acl_changes_N`, of a prefix."""
+    return _dump(
+        {"version": 1, "resourceType": resource_type, "name": name, "patternType": "PREFIXED"}
+    )
+
+
+@_decoder("change of extended ACLs")
+def decode_extended_acl_change(value: Any) -> tuple[str, str]:
+    """Type and name in `/kafka-acl-extended-changes/acl_changes_N`. Raises CorruptNode."""
+    return str(value["resourceType"]), str(value["name"])
+
+
+def delegation_token_path(token_id: str) -> str:
+    """A delegation token (KIP-48)."""
+    return f"{DELEGATION_TOKENS}/{token_id}"
+
+
+def encode_delegation_token(token: DelegationToken) -> bytes:
+    """`/delegation_token/tokens/ID`; principals are encoded as by Kafka's Sanitizer."""
+
+    def sanitized(principal: str) -> str:
+        return quote(principal, safe="").replace("~", "%7E")
+
+    return _dump(
+        {
+            "version": 3,
+            "owner": sanitized(token.owner),
+            "tokenRequester": sanitized(token.requester),
+            "renewers": [sanitized(each) for each in token.renewers],
+            "issueTimestamp": token.issue_ms,
+            "maxTimestamp": token.max_ms,
+            "expiryTimestamp": token.expiry_ms,
+            "tokenId": token.token_id,
+        }
+    )
+
+
+@_decoder("delegation token")
+def decode_delegation_token(value: Any) -> DelegationToken:
+    """`/delegation_token/tokens/ID`. Raises CorruptNode."""
+    owner = unquote(value["owner"])
+    return DelegationToken(
+        str(value["tokenId"]),
+        owner,
+        unquote(value["tokenRequester"]) if int(value["version"]) >= 3 else owner,
+        tuple(unquote(each) for each in value["renewers"]),
+        int(value["issueTimestamp"]),
+        int(value["maxTimestamp"]),
+        int(value["expiryTimestamp"]),
+    )
+
+
 def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:
     """`/brokers/ids/N`, with the time of its registration."""
     plaintext = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
@@ -255,6 +382,8 @@ def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:
     }
     if broker.rack is not None:
         value["rack"] = broker.rack
+    if broker.proves_itself:
+        value[PROVES_ITSELF] = True
     # Readers older than the endpoints field find the plaintext listener here.
     value["jmx_port"] = -1
     value["port"] = plaintext.port if plaintext else -1
@@ -278,7 +407,10 @@ def decode_broker(value: Any, broker_id: int, epoch: int) -> LiveBroker:
         FeatureRange(name, int(said.get("min_version", 0)), int(said["max_version"]))
         for name, said in value.get("features", {}).items()
     )
-    return LiveBroker(broker_id, tuple(endpoints), value.get("rack"), epoch, features)
+    proves_itself = value.get(PROVES_ITSELF) is True
+    return LiveBroker(
+        broker_id, tuple(endpoints), value.get("rack"), epoch, features, proves_itself
+    )
 
 
 def _bracket(host: str) -> str:

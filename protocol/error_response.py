@@ -12,7 +12,7 @@ DescribeUserScramCredentials names the users.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..common.errors import ErrorCode
@@ -266,6 +266,22 @@ def error_response(
         code: the error.
         message: goes where the response has a place for it.
     """
+    work = error_response_in_steps(api_key, version, request_body, code, message)
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
+
+
+def error_response_in_steps(
+    api_key: int,
+    version: int,
+    request_body: Any,
+    code: ErrorCode,
+    message: str | None = None,
+) -> Generator[None, None, Any]:
+    """The same, as work that yields after each element that is echoed."""
     key = ApiKey(api_key)
     response_message = messages.response_message(key)
     response: Any = response_message()
@@ -280,7 +296,7 @@ def error_response(
         if key == ApiKey.FETCH:
             response.session_id = request_body.session_id
         for echo in ECHOES.get(key, ()):
-            refusal.echo(echo, request_body, response, response_message)
+            yield from refusal.echo(echo, request_body, response, response_message)
     return response
 
 
@@ -306,7 +322,9 @@ class _Refusal(NamedTuple):
                 elif field.name == ERROR_MESSAGE_FIELD and self.message is not None:
                     setattr(value, field.name, self.message)
 
-    def echo(self, echo: Echo, source: Any, target: Any, target_struct: StructType) -> None:
+    def echo(
+        self, echo: Echo, source: Any, target: Any, target_struct: StructType
+    ) -> Generator[None, None, None]:
         """Add to the target what answers each of the source's elements."""
         field = next(field for field in target_struct.fields if field.name == echo.target)
         versions = parse_versions(echo.versions)
@@ -323,8 +341,9 @@ class _Refusal(NamedTuple):
                     setattr(answer, name, value)
             self.mark(answer, struct)
             if echo.inner is not None:
-                self.echo(echo.inner, element, answer, struct)
+                yield from self.echo(echo.inner, element, answer, struct)
             answers.append(answer)
+            yield
 
 
 def _elements(source: Any, path: str) -> Iterator[tuple[Any, Any]]:

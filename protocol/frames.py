@@ -1,61 +1,31 @@
 """Frames: a length of four bytes, and as many bytes after it. Sans-IO.
 
 A reader is handed what was received and gives back whole frames as memoryviews of it,
-copying nothing. Only a frame cut off by the end of what was received is kept, in a
-buffer that grows as its bytes arrive: announcing a large frame costs the peer its
-sending, not us our memory.
+copying nothing. A frame cut off by the end of what was received is kept, in a buffer that grows as
+its bytes arrive: announcing a large frame costs the peer its sending, not us our memory. And who
+takes only so many frames at once finds the others kept in one piece: a frame may have four bytes,
+and a view of it has 184.
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
-from collections.abc import Sequence
-from typing import overload
+import sys
+from typing import NamedTuple
 
 LENGTH_BYTES = 4
 TAIL_BYTES_MIN = 32 * 1024
 """What an unfinished frame's buffer starts with, if the frame is as long: space for a batch of the
 usual 16 KB in one receive, however little of it has come."""
 
-FRAMES_AT_ONCE_MAX = 1000
-"""Frames that were received together are made at once, up to so many."""
-
 _unpack_length = struct.Struct(">i").unpack_from
 
 
-class ManyFrames(Sequence[memoryview]):
-    """Frames of one buffer, most of which are made on access.
+class FrameLimit(NamedTuple):
+    """How long a frame may be, in bytes, and the setting that says so."""
 
-    Args:
-        first: those that are there.
-        buffer: what was received.
-        starts: where the others begin in it, after their lengths.
-    """
-
-    def __init__(self, first: list[memoryview], buffer: memoryview, starts: array[int]) -> None:
-        self.first = first
-        self._buffer = buffer
-        self._starts = starts
-
-    def __len__(self) -> int:
-        return len(self.first) + len(self._starts)
-
-    @overload
-    def __getitem__(self, index: int) -> memoryview: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[memoryview]: ...
-
-    def __getitem__(self, index: int | slice) -> memoryview | list[memoryview]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
-        if index < len(self.first):
-            return self.first[index]
-        start = self._starts[index - len(self.first)]
-        size: int = _unpack_length(self._buffer, start - LENGTH_BYTES)[0]
-        return self._buffer[start : start + size]
+    setting: str
+    bytes_max: int
 
 
 class FrameReader:
@@ -65,13 +35,27 @@ class FrameReader:
         frame_bytes_max: larger frames are the peer's fault (`socket.request.max.bytes`).
         trusted_bytes: of a frame that announces no more than this, all space is allocated at once:
             for a client, which limits its responses itself.
+
+    Attributes:
+        limit: of frames from now on.
     """
 
-    __slots__ = ("_frame_bytes_max", "_tail", "_tail_filled", "_trusted_bytes", "failure")
+    __slots__ = (
+        "_rest_position",
+        "_tail",
+        "_tail_filled",
+        "_trusted_bytes",
+        "failure",
+        "limit",
+        "rest",
+    )
 
     def __init__(self, frame_bytes_max: int, trusted_bytes: int = 0) -> None:
-        self._frame_bytes_max = frame_bytes_max
+        self.limit = FrameLimit("socket.request.max.bytes", frame_bytes_max)
         self._trusted_bytes = trusted_bytes
+        self.rest: memoryview | None = None
+        """Where the frames lie that `take` gives, if there are any."""
+        self._rest_position = 0
         self._tail: bytearray | None = None
         self._tail_filled = 0
         self.failure: str | None = None
@@ -81,6 +65,16 @@ class FrameReader:
     def has_unfinished_frame(self) -> bool:
         """Whether part of a frame has come and the rest has not."""
         return self._tail is not None
+
+    def __bool__(self) -> bool:
+        """Whether `take` has a frame."""
+        return self.rest is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory it keeps."""
+        rest, tail = self.rest, self._tail
+        return (0 if rest is None else len(rest)) + (0 if tail is None else len(tail))
 
     def tail_region(self) -> memoryview | None:
         """Where the rest of an unfinished frame should be received to, if there is one.
@@ -110,24 +104,32 @@ class FrameReader:
         self._tail = None
         return memoryview(tail)[LENGTH_BYTES : LENGTH_BYTES + size]
 
-    def feed(self, received: memoryview) -> Sequence[memoryview]:
+    def feed(self, received: memoryview, frames_max: int = sys.maxsize) -> list[memoryview]:
         """Split what was received; the unfinished end of it is copied and kept.
 
-        Only to be called while no frame is unfinished.
+        Only to be called while no frame is unfinished, and none is left to `take`.
+
+        Args:
+            received: a piece of the stream.
+            frames_max: how many frames to return; those behind them are copied, for `take`.
         """
         frames: list[memoryview] = []
         if self.failure is not None:
             return frames
         position, end = 0, len(received)
         if (
-            LENGTH_BYTES <= end <= self._frame_bytes_max
+            LENGTH_BYTES <= end <= self.limit.bytes_max
             and _unpack_length(received)[0] == end - LENGTH_BYTES
         ):  # one, and all of it, as most come
             frames.append(received[LENGTH_BYTES:])
             return frames
         while end - position >= LENGTH_BYTES:
+            if len(frames) >= frames_max:
+                self.rest, self._rest_position = memoryview(bytearray(received[position:])), 0
+                self._end_rest_unless_whole()
+                return frames
             size = _unpack_length(received, position)[0]
-            if not 0 <= size <= self._frame_bytes_max:
+            if not 0 <= size <= self.limit.bytes_max:
                 self._allows(size)
                 return frames
             frame_end = position + LENGTH_BYTES + size
@@ -135,31 +137,35 @@ class FrameReader:
                 break
             frames.append(received[position + LENGTH_BYTES : frame_end])
             position = frame_end
-            if len(frames) == FRAMES_AT_ONCE_MAX:
-                return self._feed_many(frames, received, position)
         if position < end:
             self._keep(received[position:])
         return frames
 
-    def _feed_many(
-        self, first: list[memoryview], received: memoryview, position: int
-    ) -> Sequence[memoryview]:
-        """Go on without making the frames: four bytes can be one, which is a view of 184."""
-        starts = array("Q")
-        end = len(received)
-        while end - position >= LENGTH_BYTES:
-            size = _unpack_length(received, position)[0]
-            if not self._allows(size):
-                return ManyFrames(first, received, starts)
-            if position + LENGTH_BYTES + size > end:
-                break
-            starts.append(position + LENGTH_BYTES)
-            position += LENGTH_BYTES + size
-        if position < end:
-            self._keep(received[position:])
-        return ManyFrames(first, received, starts)
+    def take(self) -> memoryview:
+        """The next of the frames that were more than `feed` was to return."""
+        rest = self.rest
+        assert rest is not None, "no frame is left"
+        begin = self._rest_position + LENGTH_BYTES
+        self._rest_position = end = begin + _unpack_length(rest, begin - LENGTH_BYTES)[0]
+        self._end_rest_unless_whole()
+        return rest[begin:end]
 
-    def receive(self, received: memoryview) -> Sequence[memoryview]:
+    def _end_rest_unless_whole(self) -> None:
+        """Where no whole frame comes next, what does is an unfinished one, or none at all."""
+        rest, position = self.rest, self._rest_position
+        assert rest is not None
+        if len(rest) - position >= LENGTH_BYTES:
+            size = _unpack_length(rest, position)[0]
+            if not self._allows(size):
+                self.rest = None
+                return
+            if position + LENGTH_BYTES + size <= len(rest):
+                return
+        self.rest = None
+        if position < len(rest):
+            self._keep(rest[position:])
+
+    def receive(self, received: memoryview, frames_max: int = sys.maxsize) -> list[memoryview]:
         """Split any piece of the stream: what `feed_tail` and `feed` do, with a copy of tails."""
         frames: list[memoryview] = []
         while len(received) and not self.failure and (region := self.tail_region()) is not None:
@@ -170,13 +176,7 @@ class FrameReader:
                 frames.append(frame)
             received = received[taken:]
         if len(received) and not self.failure:
-            rest = self.feed(received)
-            if not frames:
-                return rest
-            if isinstance(rest, ManyFrames):
-                rest.first[:0] = frames
-                return rest
-            frames += rest
+            frames += self.feed(received, frames_max)
         return frames
 
     def _keep(self, part: memoryview) -> None:
@@ -202,13 +202,13 @@ class FrameReader:
         return min(frame_bytes, max(2 * arrived, TAIL_BYTES_MIN))
 
     def _allows(self, size: int) -> bool:
-        if 0 <= size <= self._frame_bytes_max:
+        if 0 <= size <= self.limit.bytes_max:
             return True
         if size < 0:
             self.failure = f"a frame announces a negative length of {size} bytes"
         else:
             self.failure = (
                 f"a frame announces {size} bytes, "
-                f"more than socket.request.max.bytes={self._frame_bytes_max} allows"
+                f"more than {self.limit.setting}={self.limit.bytes_max} allows"
             )
         return False

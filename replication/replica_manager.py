@@ -18,6 +18,7 @@ from ..common.partition_state import LeaderAndIsr, PartitionState, StoppedReplic
 from ..common.sentinels import NO_LEADER, NO_OFFSET, ZERO_UUID
 from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
+from ..runtime.long_work import Steps, run_at_once
 from ..runtime.timers import Timers
 from ..storage.errors import RecordValidationError, StorageError
 from ..storage.log.append_origin import AppendOrigin
@@ -47,6 +48,7 @@ from .quota.replication_quota import ReplicationQuotas
 from .read.fetch import FetchCallback, FetchParams, FetchPartition, FetchResults
 from .read.reading import read_from_log
 from .read.replica_selector import NO_REPLICA
+from .refused_writes import RefusedWrites
 from .topic_stats import TopicStatsTable
 
 logger = logging.getLogger(__name__)
@@ -144,6 +146,7 @@ class ReplicaManager:
         self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
+        self._refused_writes = RefusedWrites(clock, timers)
         self._controller_epoch = -1
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._settings_by_overrides: dict[frozenset[tuple[str, str]], tuple[LogConfig, int]] = {}
@@ -262,6 +265,7 @@ class ReplicaManager:
             size: of the records, in bytes.
         """
         partition.topic_stats.count_refused_append(refusal.code, size)
+        self.write_refused(partition, refusal)
         is_before_the_log = refusal.code in REFUSED_BEFORE_THE_LOG and not isinstance(
             refusal, RecordValidationError
         )
@@ -272,6 +276,12 @@ class ReplicaManager:
                 RecordError(index, text) for index, text in getattr(refusal, "record_errors", ())
             ],
             error_message=refusal.message,
+        )
+
+    def write_refused(self, partition: Partition, refusal: KafkaError) -> None:
+        """A partition hosted here took no records: the log tells, once in a while."""
+        self._refused_writes.note(
+            refusal.code, partition.log.log_dir, partition.topic_partition, refusal.message
         )
 
     def note_staged(self, partitions: Iterable[Partition], append: StagedAppend) -> None:
@@ -306,8 +316,14 @@ class ReplicaManager:
             try:
                 partition.log.flush_appends()
             except StorageError as failure:
+                self.write_refused(partition, failure)
                 for pending in staged:
                     pending.fail_partition(partition, ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
+                continue
+            except Exception:  # a fault of ours, which must not keep the others from their answers
+                logger.exception("appends to %s could not be flushed", partition.topic_partition)
+                for pending in staged:
+                    pending.fail_partition(partition, ErrorCode.UNKNOWN_SERVER_ERROR, "")
                 continue
             moved = partition.maybe_increment_high_watermark()
             if not moved and self.delayed_fetch.note_change(partition.topic_partition):
@@ -390,7 +406,7 @@ class ReplicaManager:
             idle_cache: the reader's idle partitions, which it requests besides.
         """
         results = read_from_log(self.partitions, params, partitions, note_follower=True)
-        requests_idle = idle_cache is not None and idle_cache.requests_idle()
+        requests_idle = idle_cache is not None and idle_cache.idle
         if params.max_wait_ms <= 0 or not (partitions or requests_idle):
             on_complete(results)
             return
@@ -463,6 +479,11 @@ class ReplicaManager:
         if followed:
             self.peers.add_fetchers(followed)
         return errors
+
+    @property
+    def controller_epoch(self) -> int:
+        """Of the latest controller that was heard of; -1: of none yet."""
+        return self._controller_epoch
 
     def admit_controller(self, controller_epoch: int) -> bool:
         """Whether a controller is not older than the latest that was heard of."""
@@ -653,8 +674,18 @@ class ReplicaManager:
         `on_complete` gets each partition's error and low watermark, once all replicas have
         done so or `timeout_ms` is over (KIP-107).
         """
+        run_at_once(self.delete_records_in_steps(offsets, timeout_ms, on_complete))
+
+    def delete_records_in_steps(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        on_complete: DeleteRecordsCallback,
+    ) -> Steps[None]:
+        """The same, as work that yields after each partition."""
         deletion = DelayedDeleteRecords(on_complete)
         for topic_partition, offset in offsets.items():
+            yield
             try:
                 if topic_partition.topic in INTERNAL_TOPICS:
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)

@@ -1,7 +1,8 @@
 """What time it is, and how long something took.
 
 Two readings, never mixed: wall time stands in records and files, monotonic time drives
-timers, so that a stepped system clock neither fires nor stalls them.
+timers, so that a stepped system clock neither fires nor stalls them. Who may read wall time, and
+for what, is the table WALL_TIME in `tests/test_architecture.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from typing import Protocol
 precise_seconds = time.perf_counter
 """For how long a piece of work of ours took, if that is less than a millisecond: no timer's time,
 and none that a test or a simulator sets."""
+
+
+processor_seconds = time.thread_time
+"""What this thread has worked so far. It costs a system call, and does not count the time for which
+the system let others run."""
 
 
 class Clock(Protocol):
@@ -54,6 +60,10 @@ class ManualClock:
     def monotonic_ms(self) -> int:
         """Milliseconds that it was advanced so far."""
         return self._monotonic_ms
+
+    def set_wall_clock(self, now_ms: int) -> None:
+        """Set the wall clock, forwards or backwards, while no time passes."""
+        self._wall_ms = now_ms
 
     def advance(self, milliseconds: int) -> None:
         """Move both readings forward."""

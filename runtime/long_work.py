@@ -1,38 +1,122 @@
 """Work of many milliseconds, done in steps between which others have a turn.
 
-A thread would not do: it would share the interpreter with the loop, and hold it for longer.
+A thread would not do: it would share the interpreter with the loop, and hold it for longer. Of all
+such work of a process one step is done at a time, and then everybody else is looked at: thirty
+clients that each have a long request hold the loop no longer than one.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator
-from typing import Final, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 import trio
+from trio.lowlevel import RunVar
 
+from .clock import precise_seconds
+
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
-ITEMS_PER_STEP: Final = 1_000
-"""At one to three microseconds for each, one to three milliseconds a step."""
+Steps: TypeAlias = Generator[None, None, ResultT]
+"""Work that yields after each of its items, of some microseconds, and returns its result."""
+
+STEP_SECONDS: Final = 0.003
+"""So long a step is, and one item more."""
+ITEMS_AT_LEAST: Final = 64
+"""So many are done whatever the clock says: small work is one step on a busy machine, too."""
+
+_turns: RunVar[trio.StrictFIFOLock] = RunVar("turns of long work")
 
 
-async def run_in_steps(work: Generator[None, None, ResultT]) -> ResultT:
-    """Run `work`, which yields after each of its items, to its end; returns what it does.
+def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
+    """Go on with some work for one step.
 
-    What does not fill a step is done at once. The garbage collector does not look at what a
-    step makes: all of it is in use.
+    The garbage collector does not look at what a step makes: all of it is in use.
+
+    Returns:
+        A tuple of the work's result; None if there is more to do.
     """
+    ends = precise_seconds() + STEP_SECONDS
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(ITEMS_AT_LEAST):
+            next(work)
+        while precise_seconds() < ends:
+            next(work)
+    except StopIteration as done:
+        return (done.value,)
+    finally:
+        if collects:
+            gc.enable()
+    return None
+
+
+def map_in_steps(
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT]
+) -> Steps[list[ResultT]]:
+    """What a function makes of each item, as work that yields after each."""
+    made = []
+    for item in items:
+        made.append(function(item))
+        yield
+    return made
+
+
+def in_batches(items: Sequence[ItemT], size: int) -> Iterator[Sequence[ItemT]]:
+    """The items in their order, so many at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def run_at_once(work: Steps[ResultT]) -> ResultT:
+    """Run some work to its end without a pause, where nobody waits."""
     while True:
-        collects = gc.isenabled()
-        gc.disable()
         try:
-            for _ in range(ITEMS_PER_STEP):
-                next(work)
+            next(work)
         except StopIteration as done:
             result: ResultT = done.value
             return result
-        finally:
-            if collects:
-                gc.enable()
-        await trio.lowlevel.checkpoint()
+
+
+async def take_step_in_turn(work: Steps[ResultT]) -> tuple[ResultT] | None:
+    """The same, when it is this work's turn among all that is done in steps."""
+    async with _turns_of_loop():
+        return take_step(work)
+
+
+async def run_in_steps(work: Steps[ResultT]) -> ResultT:
+    """Run some work to its end, each step in its turn; returns what it returns."""
+    while True:
+        done = await take_step_in_turn(work)
+        if done is not None:
+            return done[0]
+
+
+class Pace:
+    """Keeps async work from holding the loop: what it awaits may never wait.
+
+    Work that awaits after each of its items is a loop with `keep` in it, and no generator.
+    """
+
+    __slots__ = ("_ends",)
+
+    def __init__(self) -> None:
+        self._ends = precise_seconds() + STEP_SECONDS
+
+    async def keep(self) -> None:
+        """Let others run, if the work has had a step's time since they did."""
+        if precise_seconds() >= self._ends:
+            await trio.lowlevel.checkpoint()
+            self._ends = precise_seconds() + STEP_SECONDS
+
+
+def _turns_of_loop() -> trio.StrictFIFOLock:
+    try:
+        return _turns.get()
+    except LookupError:
+        turns = trio.StrictFIFOLock()
+        _turns.set(turns)
+        return turns

@@ -20,6 +20,13 @@ async def run_in_thread(work: Callable[[], ResultT]) -> ResultT:
     return await trio.to_thread.run_sync(work)
 
 
+async def run_in_abandoned_thread(work: Callable[[], ResultT]) -> ResultT:
+    """The same for work that waits for others: who is cancelled leaves it behind to end alone."""
+    import trio
+
+    return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
 def rest(seconds: float) -> None:
     """Let a worker thread wait; the loop has the interpreter meanwhile."""
     time.sleep(seconds)

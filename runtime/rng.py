@@ -1,8 +1,12 @@
-"""Identifiers made with an rng that the caller hands in, so that a seed can replay them."""
+"""Identifiers made with an rng that the caller hands in, so that a seed can replay them.
+
+Secrets come from the operating system: nobody may be able to replay those.
+"""
 
 from __future__ import annotations
 
 import base64
+import os
 import random
 
 UUID_BYTES = 16
@@ -20,6 +24,11 @@ def random_uuid(source: random.Random) -> bytes:
         raw[8] = raw[8] & 0x3F | 0x80
         if raw[0] >> 2 != 62:  # 62 is '-' in the URL-safe alphabet
             return bytes(raw)
+
+
+def random_secret(size: int) -> bytes:
+    """So many bytes that nobody can guess."""
+    return os.urandom(size)
 
 
 def uuid_to_text(raw: bytes) -> str:

@@ -8,8 +8,11 @@ reads a clock; moments are monotonic milliseconds handed in.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
+
+from .clock import Clock
 
 COMPACT_AT_LEAST = 256
 """Cancelled timers stay in the heap until they are this many and the majority."""
@@ -35,9 +38,14 @@ class Timer:
 
 
 class Timers:
-    """A heap of timers, those of one moment in the order they were scheduled."""
+    """A heap of timers, those of one moment in the order they were scheduled.
+
+    Attributes:
+        failures: how often callbacks failed, by their names.
+    """
 
     def __init__(self) -> None:
+        self.failures: Counter[str] = Counter()
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = count()
         self._cancelled = 0
@@ -96,6 +104,7 @@ class Timers:
             except Exception as failure:
                 name = getattr(callback, "__qualname__", repr(callback))
                 failure.add_note(f"timer callback {name} failed")
+                self.failures[name] += 1
                 failures.append(failure)
         if failures:
             raise ExceptionGroup("timers failed", failures)
@@ -111,3 +120,28 @@ class Timers:
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0
+
+
+def repeat(
+    timers: Timers, clock: Clock, interval_ms: Callable[[], int], callback: Callable[[], None]
+) -> None:
+    """Call `callback` again and again, an interval after it was last called, whatever it raises.
+
+    Args:
+        timers: where the next call waits.
+        clock: the time.
+        interval_ms: the interval, looked at before each call.
+        callback: takes nothing and returns nothing.
+    """
+
+    def run() -> None:
+        try:
+            callback()
+        finally:
+            schedule()
+
+    def schedule() -> None:
+        timers.schedule(clock.monotonic_ms() + interval_ms(), run)
+
+    run.__qualname__ = getattr(callback, "__qualname__", run.__qualname__)
+    schedule()

@@ -21,6 +21,9 @@ SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"
 """Of the files of a segment that is pending deletion."""
 
+CUT_SUFFIX = ".cut"
+"""Of what was cut off a segment's file; see `recovery.cut_files`."""
+
 DELETE_SUFFIX = "-delete"
 """Of the folder of a log that is pending deletion; the next start removes it."""
 
@@ -28,16 +31,18 @@ FUTURE_SUFFIX = "-future"
 """Of the folder of a log that is moving into this log directory (KIP-113)."""
 
 STRAY_SUFFIX = "-stray"
-"""Of the folder of a log that Kafka set aside, because its topic does not exist."""
+"""Of the folder of a log that was set aside, because its topic does not exist."""
 
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 META_PROPERTIES_FILE = "meta.properties"
+STORE_REFERENCE_FILE = "odradek-store.properties"
 RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
 LOG_START_OFFSETS_FILE = "log-start-offset-checkpoint"
 CLEANER_OFFSETS_FILE = "cleaner-offset-checkpoint"
+ABORTED_TRANSACTIONS_FILE = "aborted-transactions-checkpoint"
 """At the root of a log directory."""
 
 PARTITION_METADATA_FILE = "partition.metadata"

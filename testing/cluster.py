@@ -15,38 +15,53 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .client_settings import HasClientSettings, TlsFiles
+from .client_settings import TlsFiles
 from .inspection.cluster_inspection import ClusterInspection
 from .outages.cluster_outages import ClusterOutages
 from .running_broker import Broker
+from .security.access import HasAccess
 
 if TYPE_CHECKING:
+    from .control.client import ControlClient
     from .faults.cluster_faults import ClusterFaults
 
 
-class Cluster(ClusterOutages, ClusterInspection, HasClientSettings):
+class Cluster(ClusterOutages, ClusterInspection, HasAccess):
     """Brokers with the ids 1, 2, ... that know each other; ready when the constructor returns.
 
     Args:
         count: how many.
         settings: of all of them, by Kafka's names.
         tls: whether clients must speak TLS; brokers do it among themselves, too.
+        sasl: the mechanism by which clients and brokers log in.
+        acls: whether clients may do only what ACLs allow, but for the administrator.
 
     Attributes:
         brokers: in the order of their ids. Each can be killed, and started again on the same
             port and data.
         tls: the certificates, of clients too; None if it is plain.
+        sasl: how clients log in, and the administrator; None if they do not.
 
     Raises:
         BrokerStartError: one did not become ready.
     """
 
     def __init__(
-        self, count: int = 3, settings: Mapping[str, str] | None = None, *, tls: bool = False
+        self,
+        count: int = 3,
+        settings: Mapping[str, str] | None = None,
+        *,
+        tls: bool = False,
+        sasl: str | None = None,
+        acls: bool = False,
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._maker = os.getpid()
         self.tls = _certificates(self._folder) if tls else None
+        if sasl is not None:
+            from .security.broker_security import make_sasl
+
+            self.sasl = make_sasl(sasl)
         replicas = str(min(count, 3))
         common = {
             "metadata.log.dir": str(self._folder),
@@ -58,7 +73,13 @@ class Cluster(ClusterOutages, ClusterInspection, HasClientSettings):
 
         def start(number: int) -> Broker:
             settings = {**common, "broker.id": str(number)}
-            return Broker(settings, leftovers=[self._folder], tls=self.tls or False)
+            return Broker(
+                settings,
+                leftovers=[self._folder],
+                tls=self.tls or False,
+                sasl=self.sasl,
+                acls=acls,
+            )
 
         self.brokers: list[Broker] = []
         atexit.register(self.close)
@@ -76,6 +97,15 @@ class Cluster(ClusterOutages, ClusterInspection, HasClientSettings):
     def bootstrap_servers(self) -> str:
         """The addresses to give to clients."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    def keep_plain_user(self, key: str, name: str, password: str | None) -> None:
+        """Have a user of PLAIN be there, or not, after a restart of any broker."""
+        for broker in self.brokers:
+            broker.keep_plain_user(key, name, password)
+
+    def controls(self) -> list[ControlClient]:
+        """The control channels of the brokers that run."""
+        return [each.control() for each in self.running()]
 
     @property
     def faults(self) -> ClusterFaults:

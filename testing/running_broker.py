@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .client_settings import TlsFiles
+from .client_settings import Sasl, TlsFiles, security_protocol
 from .control.broker_under_test import BrokerUnderTest
 from .control.framing import TOKEN_VARIABLE
 from .outages.breakable_process import BreakableProcess
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 
 TEST_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
+    "odradek.await.topic.creation": "true",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }
-"""What a test wants otherwise than Kafka's defaults: nobody waits for members to come, and
-internal topics have few partitions. A test's own settings stand before these."""
+"""What differs from Kafka's defaults: nobody waits for members to come, clients need not come again
+for a topic that is made when it is first used, and internal topics have few partitions. A test's
+own settings stand before these."""
 
 
 class Broker(BrokerUnderTest, BreakableProcess):
@@ -52,12 +54,16 @@ class Broker(BrokerUnderTest, BreakableProcess):
         leftovers: further folders to be removed if that process does not end it itself.
         tls: whether clients must speak TLS, with certificates made for it, or with these; whether
             they must show one themselves is a setting, `ssl.client.auth`.
+        sasl: the mechanism by which clients must log in, with an administrator made for it, or
+            with this one.
+        acls: whether clients may do only what ACLs allow, but for the administrator.
         log_dirs: how many log directories it has; with several, the cluster's metadata are in
             none of them.
 
     Attributes:
         folder: holds its data and its log, until `close`.
         tls: the certificates, of clients too; None if it is plain.
+        sasl: how clients log in, and the administrator; None if they do not.
         control_token: opens its control channel, at `control_address`.
 
     Raises:
@@ -74,6 +80,8 @@ class Broker(BrokerUnderTest, BreakableProcess):
         exit_with: int | None = None,
         leftovers: Sequence[Path] = (),
         tls: bool | TlsFiles = False,
+        sasl: str | Sasl | None = None,
+        acls: bool = False,
         log_dirs: int = 1,
     ) -> None:
         if os.name == "nt":
@@ -97,6 +105,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
                 settings={
                     **TEST_SETTINGS,
                     **self._secure(tls),
+                    **self._restrict(sasl, acls),
                     **_log_dirs(self.folder, log_dirs),
                     **(settings or {}),
                 },
@@ -120,6 +129,24 @@ class Broker(BrokerUnderTest, BreakableProcess):
         self.tls = tls if isinstance(tls, TlsFiles) else make_tls_files(self.folder / "tls")
         return broker_settings(self.tls)
 
+    def _restrict(self, sasl: str | Sasl | None, acls: bool) -> dict[str, str]:
+        """Have an administrator, if clients are to log in; returns the settings that say so."""
+        if sasl is None and not acls:
+            return {}
+        from .security.broker_security import ACL_SETTINGS, make_sasl, sasl_settings
+
+        settings = dict(ACL_SETTINGS) if acls else {}
+        if sasl is not None:
+            self.sasl = sasl if isinstance(sasl, Sasl) else make_sasl(sasl)
+            settings |= sasl_settings(self.sasl, tls=self.tls is not None)
+        return settings
+
+    def keep_plain_user(self, key: str, name: str, password: str | None) -> None:
+        """Have a user of PLAIN be there, or not, after a restart; see `HasAccess`."""
+        from .security.broker_security import with_plain_user
+
+        self.settings[key] = with_plain_user(self.settings[key], name, password)
+
     def command(self) -> list[str]:
         """The command line of the next start."""
         command = [sys.executable, "-m", "odradek.testing.process.broker"]
@@ -127,8 +154,10 @@ class Broker(BrokerUnderTest, BreakableProcess):
         command += ["--exit-with", str(self._exit_with), "--control"]
         for folder in self._leftovers:
             command += ["--leftover", str(folder)]
-        if self.tls is not None:
-            command += ["-o", f"listeners=SSL://{self.bootstrap}"]
+        if self.tls is not None or self.sasl is not None:
+            has_tls, has_sasl = self.tls is not None, self.sasl is not None
+            protocol = security_protocol(tls=has_tls, sasl=has_sasl)
+            command += ["-o", f"listeners={protocol}://{self.bootstrap}"]
         for key, value in self.settings.items():
             if not key.endswith(SECRET_SETTINGS):  # everybody on the machine sees command lines
                 command += ["-o", f"{key}={value}"]

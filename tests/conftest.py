@@ -8,6 +8,7 @@ is then started in odradek's place).
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import sys
@@ -32,6 +33,10 @@ from support.run_guard import guard_this_run
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Nothing of what is collected is ever garbage, and there are more than ten thousand tests: looking
+# for some takes a second of each worker, and more later, each time that a test makes it look anew.
+gc.disable()
+
 # How long an example takes on a busy machine is no property of what is tested. What lands is judged
 # by the same examples each time; new ones are looked for wherever the tests are run besides.
 hypothesis.settings.register_profile(
@@ -46,13 +51,14 @@ EXTERNAL_BOOTSTRAP = os.environ.get("ODRADEK_TEST_BOOTSTRAP")
 KAFKA_LIBS = os.environ.get("ODRADEK_TEST_KAFKA_LIBS")
 
 QUICK_GROUPS = {
+    "odradek.await.topic.creation": "true",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.assignment.interval.ms": "100",
 }
-"""A group's first rebalance needs no pause for members that come late, and those of a consumer
-group hear of a rebalance at once."""
+"""Topics that are made when they are first used are there at once. A group's first rebalance needs
+no pause for members that come late, and those of a consumer group hear of a rebalance at once."""
 
 StartBroker = Callable[..., BrokerProcess]
 SharedBrokers = dict[frozenset[tuple[str, str]], BrokerProcess]
@@ -65,7 +71,8 @@ OF_PROCESSES = frozenset({"bench", "cli", "clients", "hostile", "testing", "tool
 SHARE_A_PROCESS = ("tests/spark", "tests/interop")
 """Folders whose files are run by one worker: what they share is dear to start."""
 OF_THEIR_OWN = frozenset(
-    f"tests/spark/test_{name}.py" for name in ("examples", "spark_commands", "standalone_cluster")
+    f"tests/spark/test_{name}.py"
+    for name in ("examples", "memory", "spark_commands", "standalone_cluster")
 )
 """Those of its files that share nothing: they start processes of their own."""
 
@@ -84,6 +91,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have nothing that the tests start outlive them."""
     if not hasattr(config, "workerinput"):  # workers of xdist belong to the run that started them
         guard_this_run()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, but not among the tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by markers

@@ -69,7 +69,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "metadata_store": {"trio", "kazoo"},
     "controller": {"trio"},
     "coordinator": {"re2", "xxhash"},
-    "security": {"trio"},
+    "security": {"trio", "jwt"},
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},
 }
@@ -127,6 +127,38 @@ CLOCK_CALLS = {
     "uuid.uuid1",
     "uuid.uuid4",
 }
+WALL_TIME = {
+    "broker/interbroker/transaction_markers.py": "timestamps of markers",
+    "broker/interbroker/transaction_verification.py": "forgotten with producer ids, after a day",
+    "broker/broker.py": "when delegation tokens are issued and expire",
+    "broker/log_adoption.py": "begins producer ids above those of a lost store; they only grow",
+    "broker/request/fast_path/produce.py": "LogAppendTime, and what timestamps may be",
+    "broker/request/token_requests.py": "when a token expired that is removed",
+    "client/consumer/consumer.py": "auto.offset.reset=by_duration, looked up by timestamp",
+    "client/network/trio_clock.py": "hands it on",
+    "client/producer/producer.py": "CreateTime",
+    "controller/controller.py": "the timestamp in /controller",
+    "controller/registration.py": "the timestamp in /brokers/ids",
+    "coordinator/group/classic/classic_groups.py": "state timestamps, which expire offsets",
+    "coordinator/group/consumer/migration.py": "state timestamps, which expire offsets",
+    "coordinator/group/consumer/regular_expressions.py": "the timestamp of what was resolved",
+    "coordinator/group/consumer/target_assignment.py": "the timestamp of an assignment",
+    "coordinator/group/factory.py": "begins the versions of topics; they only grow",
+    "coordinator/group/offset_metadata_manager.py": "commit timestamps, and offsets.retention",
+    "coordinator/group/shards.py": "state timestamps, which expire offsets",
+    "coordinator/replicated_log.py": "timestamps of records",
+    "coordinator/transaction/coordinator.py": "start and update timestamps, and ages since a load",
+    "coordinator/transaction/state_manager.py": "transactional.id.expiration, after a week",
+    "replication/alter_log_dirs/future_replica_tasks.py": "retention",
+    "replication/replica_manager.py": "LogAppendTime, and what timestamps may be",
+    "security/authenticator/sasl_listeners.py": "when credentials expire",
+    "storage/cleaner/log_cleaner_manager.py": "delete.retention, and timestamps that dirt has",
+    "storage/log_manager/log_loading.py": "segments' ages",
+    "storage/log_manager/log_manager.py": "retention, segments' ages, producer.id.expiration",
+}
+"""Who reads the wall clock, and for which of the timestamps that Kafka writes. Whatever decides
+about liveness, leadership, locks or time-outs goes by `monotonic_ms`, which nobody can set."""
+
 FILE_CALLS = {"open", "os.open", "io.open"}
 FILE_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text"}
 """Methods of a `Path`; the seam, which is always called `files`, has some of the same names."""
@@ -275,6 +307,16 @@ def clock_and_rng_come_from_outside(module: Module) -> Iterator[str]:
                 yield f"{module.path}:{found.line}: {name} goes around the seams of runtime"
 
 
+def wall_time_is_read_for_timestamps(module: Module) -> Iterator[str]:
+    if module.package not in BEHIND_SEAMS or module.path in WALL_TIME:
+        return
+    for node in ast.walk(parsed(module.source)):
+        if isinstance(node, ast.Attribute) and node.attr == "now_ms":
+            read = ast.unparse(node)
+            if ast.unparse(node.value).endswith("clock"):
+                yield f"{module.path}:{node.lineno}: {read} is wall time: see WALL_TIME"
+
+
 def files_are_opened_behind_the_seam(module: Module) -> Iterator[str]:
     if module.package not in BEHIND_SEAMS or module.path in FILE_SEAMS:
         return
@@ -349,6 +391,7 @@ RULES: tuple[Rule, ...] = (
     third_parties_stay_in_their_packages,
     packages_keep_away_from_sockets_clocks_and_files,
     clock_and_rng_come_from_outside,
+    wall_time_is_read_for_timestamps,
     files_are_opened_behind_the_seam,
     packages_say_what_they_are_for,
     handler_files_have_the_function_they_are_named_after,
@@ -624,6 +667,12 @@ def test_no_file_names_a_machine_or_a_registry():
             "broker/bad.py",
             "import random\nrandom.shuffle(brokers)\n",
             "broker/bad.py:2: random.shuffle() goes around the seams of runtime",
+        ),
+        (
+            wall_time_is_read_for_timestamps,
+            "controller/bad.py",
+            "deadline_ms = self._clock.now_ms() + 1\n",
+            "controller/bad.py:1: self._clock.now_ms is wall time: see WALL_TIME",
         ),
         (
             files_are_opened_behind_the_seam,

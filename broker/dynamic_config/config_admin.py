@@ -13,18 +13,18 @@ from typing import Any, Final, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import ConfigAlteration, alter_config, check_alterations
-from ...config.definition import ConfigError, ConfigResourceType, Definition
+from ...config.definition import ConfigError, ConfigResourceType, Definition, shorten
 from ...config.dynamic.dynamic_rules import DYNAMIC_ONLY, refusal_of
 from ...config.group_configs import validate_client_metrics_config, validate_group_config
 from ...config.tables.broker_table import BROKER_DEFINITIONS
 from ...config.tables.group_table import GROUP_DEFINITIONS
 from ...config.tables.topic_table import TOPIC_DEFINITIONS
 from ...config.topic_configs import validate_topic_config
-from ...config.values import shorten
-from ...controller.fenced_store import store_failure
+from ...controller.fenced_store import kafka_error_of
 from ...controller.topics.topic_names import validate_topic_name
 from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError
+from ...runtime.long_work import Pace
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.requests import Request
@@ -82,20 +82,20 @@ async def alter_resources(
     """
     occurrences = Counter((resource.resource_type, resource.name) for resource in resources)
     outcomes: list[KafkaError | None] = []
+    pace = Pace()
     for resource in resources:
+        await pace.keep()
         try:
             if occurrences[resource.resource_type, resource.name] > 1:
                 raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "The request names this resource twice."
+                    ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
                 )
             _check(context, request, resource, replace=replace)
             await _ALTER[resource.resource_type](
                 Alteration(context, resource, replace, validate_only)
             )
-        except KafkaError as refusal:
-            outcomes.append(refusal)
-        except MetadataStoreError as error:
-            outcomes.append(store_failure(error))
+        except (KafkaError, MetadataStoreError) as error:
+            outcomes.append(kafka_error_of(error))
         else:
             outcomes.append(None)
     return outcomes
@@ -111,31 +111,34 @@ def _check(
     if not context.authorize(request, "ALTER_CONFIGS", authorized_kind, authorized_name):
         raise KafkaError(refusal)
     if kind not in _ALTER or (replace and kind == ConfigResourceType.BROKER_LOGGER):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"There is no resource type {kind} with settings to change."
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
 
 
 def _altered(
     alteration: Alteration, present: Overrides, definitions: dict[str, Definition]
 ) -> dict[str, str]:
     current = {} if alteration.replace else present
-    return alter_config(current, alteration.resource.alterations, definitions)
+    return alter_config(
+        current,
+        alteration.resource.alterations,
+        definitions,
+        of_broker=alteration.resource.resource_type == ConfigResourceType.BROKER,
+    )
 
 
 async def _alter_topic(alteration: Alteration) -> None:
     context, name = alteration.context, alteration.resource.name
     if not name:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, "Topics have no common settings: name one topic."
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     validate_topic_name(name)
 
     def change(present: Overrides) -> Overrides:
         altered = _altered(alteration, present, TOPIC_DEFINITIONS)
         validate_topic_config(altered, context.config)
         if not context.metadata_cache.contains(name):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
         return altered
 
     await context.config_manager.alter(
@@ -146,7 +149,7 @@ async def _alter_topic(alteration: Alteration) -> None:
 async def _alter_broker(alteration: Alteration) -> None:
     context, name = alteration.context, alteration.resource.name
     if name:
-        require_own_id(context, name)
+        require_own_id(context, name, "Node id", "broker id, expected {own}, but received {name}")
 
     def change(present: Overrides) -> Overrides:
         usable = {
@@ -169,16 +172,19 @@ async def _alter_broker(alteration: Alteration) -> None:
 
 
 async def _alter_loggers(alteration: Alteration) -> None:
-    require_own_id(alteration.context, alteration.resource.name)
+    require_own_id(
+        alteration.context,
+        alteration.resource.name,
+        "Node id",
+        "node id. Expected {own}, but received {name}",
+    )
     change_levels(alteration.resource.alterations, validate_only=alteration.validate_only)
 
 
 async def _alter_client_metrics(alteration: Alteration) -> None:
     name = alteration.resource.name
     if not name:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, "Client metrics have no common settings: name one."
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
 
     def change(present: Overrides) -> Overrides:
         # As in Kafka, no setting of a subscription is a list to append to.
@@ -194,9 +200,7 @@ async def _alter_client_metrics(alteration: Alteration) -> None:
 async def _alter_group(alteration: Alteration) -> None:
     context, name = alteration.context, alteration.resource.name
     if not name:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, "Groups have no common settings: name one group."
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
 
     def change(present: Overrides) -> Overrides:
         altered = _altered(alteration, present, GROUP_DEFINITIONS)
@@ -215,16 +219,25 @@ _ALTER: Final[dict[int, Callable[[Alteration], Coroutine[Any, Any, None]]]] = {
 }
 
 
-def require_own_id(context: HandlerContext, name: str) -> None:
+def require_own_id(context: HandlerContext, name: str, noun: str, unexpected: str) -> None:
     """Refuse another broker's name, and one that is no number.
+
+    Args:
+        context: the broker's.
+        name: of the resource.
+        noun: what Kafka calls the id in the request at hand.
+        unexpected: what it says there of another broker's, with places for the two ids.
 
     Raises:
         KafkaError: INVALID_REQUEST.
     """
+    shown = shorten(name)
     digits = name[1:] if name[:1] in ("-", "+") else name
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
-    if not is_number or int(name) != context.broker_id:
+    if not is_number:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"This is broker {context.broker_id}: it has no settings of broker {shorten(name)!r}.",
+            ErrorCode.INVALID_REQUEST, f"{noun} must be an integer, but it is: {shown}"
         )
+    if int(name) != context.broker_id:
+        text = unexpected.format(own=context.broker_id, name=shown)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected {text}")

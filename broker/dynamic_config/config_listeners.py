@@ -54,4 +54,5 @@ def register(context: HandlerContext) -> None:
     manager.on_change(BROKERS, change_broker)
     manager.on_change(GROUPS, context.group_configs.change)
     manager.on_change(CLIENT_METRICS, change_client_metrics)
+    manager.on_quota_change(context.quotas.change)
     context.config.subscribe(LOG_SETTINGS, change_logs)

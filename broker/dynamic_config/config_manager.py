@@ -11,7 +11,7 @@ harm.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -20,22 +20,20 @@ import trio
 from ...common.errors import ErrorCode, KafkaError
 from ...config.dynamic.dynamic_config import DynamicConfig
 from ...metadata_store import znodes
-from ...metadata_store.errors import BadVersion, MetadataStoreError, NodeExists, NoNode
+from ...metadata_store.errors import BadVersion, NodeExists, NoNode
 from ...metadata_store.store import (
-    Change,
     Check,
     Create,
     Delete,
     MetadataStore,
     Operation,
-    SessionState,
     SetData,
     StoredNode,
-    Watch,
-    WatchEvent,
     ensure_paths,
 )
 from ...runtime.clock import Clock
+from ...runtime.long_work import Pace
+from .change_notifications import ChangeNotifications
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +41,7 @@ TOPICS: Final = "topics"
 BROKERS: Final = "brokers"
 GROUPS: Final = "groups"
 CLIENT_METRICS: Final = "client-metrics"
+USERS: Final = "users"
 """Kinds of entities that have settings (Kafka's ConfigType)."""
 
 CLUSTER_DEFAULT: Final = "<default>"
@@ -55,9 +54,6 @@ PLAINLY_NAMED: Final = frozenset({TOPICS, BROKERS})
 """Entities whose names are always good as a node's name."""
 
 CHANGE_NODE: Final = f"{znodes.CONFIG_CHANGES}/config_change_"
-CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
-"""How long a notification stays, as in Kafka."""
-
 CONFIG_BYTES_MAX: Final = 1_000_000
 """The settings of one entity; ZooKeeper takes no more in one node."""
 
@@ -67,6 +63,10 @@ WRITE_ATTEMPTS_MAX: Final = 20
 Overrides = Mapping[str, str]
 Apply = Callable[[str, Overrides], None]
 """Puts an entity's settings, all of them, in force on this broker."""
+
+QUOTA_FOLDERS: Final = (USERS, "clients", "ips")
+"""Below `/config`: where quotas are; those of a user's clients a level deeper."""
+USER_CLIENTS: Final = "clients"
 
 
 class ConfigManager:
@@ -85,19 +85,20 @@ class ConfigManager:
         start_task: Callable[[Callable[[], Awaitable[None]]], None],
     ) -> None:
         self._store = store
-        self._clock = clock
-        self._start_task = start_task
         self._appliers: dict[str, Apply] = {}
+        self._apply_quotas: Apply | None = None
         self._applying = trio.Lock()
-        self._following = trio.Lock()
-        self._will_look = False
-        self._seen: dict[str, int] = {}
-        self._watch: Watch | None = None
-        self._watch_anew = False
+        self._notifications = ChangeNotifications(
+            store, clock, start_task, znodes.CONFIG_CHANGES, self._act_on
+        )
 
     def on_change(self, entity_type: str, apply: Apply) -> None:
         """Have `apply` called with an entity's name and settings when these change."""
         self._appliers[entity_type] = apply
+
+    def on_quota_change(self, apply: Apply) -> None:
+        """Have `apply` called with a path below `/config` and its settings when quotas change."""
+        self._apply_quotas = apply
 
     # -- following ----------------------------------------------------------------------
 
@@ -106,85 +107,51 @@ class ConfigManager:
 
         Topics are left out: their settings come with their partitions.
         """
-        await ensure_paths(self._store, [znodes.CONFIG_CHANGES])
-        self._watch = await self._store.watch(znodes.CONFIG_CHANGES, self._note)
-        self._store.add_session_listener(self._note_session)
-        now_ms = self._clock.monotonic_ms()
-        self._seen = dict.fromkeys(await self._store.children(znodes.CONFIG_CHANGES), now_ms)
+        await self._notifications.start()
         for name in (CLUSTER_DEFAULT, str(broker_id)):
             await self.apply_config_change(BROKERS, name)
-        for entity_type in (GROUPS, CLIENT_METRICS):
+        for entity_type in self._appliers.keys() - {TOPICS, BROKERS}:
             for name in await self.entity_names(entity_type):
                 await self.apply_config_change(entity_type, name)
+        if self._apply_quotas is not None:
+            for path in await self._quota_paths():
+                await self._read_and_apply(path, path, self._apply_quotas)
+
+    async def _quota_paths(self) -> list[str]:
+        """Below `/config`, the nodes that may have quotas."""
+        paths: list[str] = []
+        for folder in QUOTA_FOLDERS:
+            paths += [f"{folder}/{name}" for name in await self._children(folder)]
+        for user in [path for path in paths if path.startswith(f"{USERS}/")]:
+            folder = f"{user}/{USER_CLIENTS}"
+            paths += [f"{folder}/{name}" for name in await self._children(folder)]
+        return paths
+
+    async def _children(self, folder: str) -> list[str]:
+        try:
+            return sorted(await self._store.children(f"{znodes.CONFIG}/{folder}"))
+        except NoNode:
+            return []
 
     def stop(self) -> None:
         """Follow no more."""
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
+        self._notifications.stop()
 
-    def _note(self, event: WatchEvent) -> None:
-        if event.change is Change.CHILDREN:
-            self._look()
-
-    def _note_session(self, state: SessionState) -> None:
-        if state is SessionState.CONNECTED:
-            # The store was out of reach, and so were its notifications; if the session is
-            # another one, the watch has gone with the former.
-            self._watch_anew = True
-            self._look()
-
-    def _look(self) -> None:
-        if not self._will_look and self._watch is not None:
-            self._will_look = True
-            self._start_task(self._follow)
-
-    async def _follow(self) -> None:
-        """Act on the notifications that are new, in their order, and remove the old."""
-        async with self._following:
-            self._will_look = False
-            try:
-                await self._keep_watching()
-                names = await self._store.children(znodes.CONFIG_CHANGES)
-                for name in names:
-                    if name not in self._seen:
-                        self._seen[name] = self._clock.monotonic_ms()
-                        await self._act_on(name)
-                await self._remove_old(names)
-            except MetadataStoreError as error:
-                logger.warning("changes of settings cannot be followed now: %s", error)
-
-    async def _keep_watching(self) -> None:
-        if self._watch_anew and self._watch is not None:
-            former = self._watch
-            self._watch = await self._store.watch(znodes.CONFIG_CHANGES, self._note)
-            self._watch_anew = False
-            former.cancel()
-
-    async def _act_on(self, notification: str) -> None:
+    async def _act_on(self, notification: bytes) -> None:
         try:
-            node = await self._store.get(f"{znodes.CONFIG_CHANGES}/{notification}")
-            path = znodes.decode_config_change(node.data)
-        except NoNode:
-            return  # another broker found it old
+            path = znodes.decode_config_change(notification)
         except znodes.CorruptNode as error:
-            logger.error("the notification %s cannot be read: %s", notification, error)
+            logger.error("a notification of changed settings cannot be read: %s", error)
             return
-        entity_type, _, encoded = path.partition("/")
-        if not encoded or "/" in encoded:
-            return  # quotas of a user's client, which lie a level deeper, or nonsense
-        await self.apply_config_change(entity_type, _decode_name(entity_type, encoded))
+        await self._apply_path(path)
 
-    async def _remove_old(self, names: list[str]) -> None:
-        self._seen = {name: self._seen[name] for name in names}
-        old_ms = self._clock.monotonic_ms() - CHANGE_EXPIRATION_MS
-        for name in names:
-            if self._seen[name] < old_ms:
-                del self._seen[name]
-                try:
-                    await self._store.delete(f"{znodes.CONFIG_CHANGES}/{name}")
-                except NoNode:
-                    continue
+    async def _apply_path(self, path: str) -> None:
+        """Read the settings at a path below `/config` and put them in force on this broker."""
+        entity_type, _, encoded = path.partition("/")
+        if encoded and "/" not in encoded:
+            await self.apply_config_change(entity_type, _decode_name(entity_type, encoded))
+        if self._apply_quotas is not None and entity_type in QUOTA_FOLDERS:
+            await self._read_and_apply(path, path, self._apply_quotas)
 
     async def apply_config_change(self, entity_type: str, entity_name: str) -> None:
         """Read an entity's settings and put them in force on this broker.
@@ -195,30 +162,56 @@ class ConfigManager:
             MetadataStoreError: the store does not answer.
         """
         apply = self._appliers.get(entity_type)
-        if apply is None:
-            return
+        if apply is not None:
+            await self._read_and_apply(entity_path(entity_type, entity_name), entity_name, apply)
+
+    async def _read_and_apply(self, path: str, name: str, apply: Apply) -> None:
         async with self._applying:  # what is read later is applied later
             try:
-                _node, overrides = await self._read(entity_path(entity_type, entity_name))
+                _node, overrides = await self._read(path)
             except znodes.CorruptNode as error:
-                logger.error("the settings of %s/%s: %s", entity_type, entity_name, error)
+                logger.error("the settings of %s: %s", path, error)
                 return
-            apply(entity_name, overrides)
+            apply(name, overrides)
 
     # -- reading and changing -------------------------------------------------------------
 
     async def entity_names(self, entity_type: str) -> list[str]:
         """The names of the entities of a kind that have a node, sorted."""
-        try:
-            names = await self._store.children(f"{znodes.CONFIG}/{entity_type}")
-        except NoNode:
-            return []
+        names = await self._children(entity_type)
         return sorted(_decode_name(entity_type, name) for name in names)
+
+    async def settings_of(
+        self, entity_type: str, entity_names: Collection[str]
+    ) -> dict[str, Overrides]:
+        """What the store has of entities of a kind; nothing where there is none, or no sense in it.
+
+        Raises:
+            MetadataStoreError: the store does not answer.
+        """
+        paths = []
+        found: dict[str, Overrides] = {}
+        pace = Pace()
+        for name in entity_names:
+            await pace.keep()
+            paths.append(znodes.config_path(entity_path(entity_type, name)))
+        nodes = await self._store.get_many(paths)
+        for name, node in zip(entity_names, nodes, strict=True):
+            await pace.keep()
+            try:
+                found[name] = (
+                    znodes.decode_config(node.data) if node is not None and node.data else {}
+                )
+            except znodes.CorruptNode as error:
+                logger.error("the settings of %s/%s: %s", entity_type, name, error)
+                found[name] = {}
+        return found
 
     async def _read(self, path: str) -> tuple[StoredNode | None, dict[str, str]]:
         """An entity's node and settings. Raises: CorruptNode."""
         (node,) = await self._store.get_many([znodes.config_path(path)])
-        return node, {} if node is None else znodes.decode_config(node.data)
+        # A user's node may be there for those of its clients only, and be empty.
+        return node, znodes.decode_config(node.data) if node is not None and node.data else {}
 
     async def alter(
         self,
@@ -243,6 +236,34 @@ class ConfigManager:
             MetadataStoreError: the store refused.
         """
         path = entity_path(entity_type, entity_name)
+        if await self._alter(path, change, needs=needs, validate_only=validate_only):
+            await self.apply_config_change(entity_type, entity_name)
+
+    async def alter_quotas(
+        self,
+        path: str,
+        change: Callable[[Overrides], Overrides],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Change the settings at a path below `/config`, which may be a level deeper.
+
+        Raises:
+            KafkaError, MetadataStoreError: as `alter` does.
+        """
+        if await self._alter(path, change, validate_only=validate_only):
+            await self._apply_path(path)
+
+    async def _alter(
+        self,
+        path: str,
+        change: Callable[[Overrides], Overrides],
+        *,
+        needs: str | None = None,
+        validate_only: bool = False,
+    ) -> bool:
+        """Change the settings at a path below `/config`; returns whether anything was written."""
+        entity_type = path.partition("/")[0]
         for _ in range(WRITE_ATTEMPTS_MAX):
             try:
                 node, present = await self._read(path)
@@ -250,12 +271,11 @@ class ConfigManager:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"In the store: {error}") from None
             altered = change(present)
             if validate_only:
-                return
+                return False
             if altered == present and entity_type != BROKERS:
-                return  # of a broker, also files that a setting only names are looked at anew
+                return False  # of a broker, also files that a setting only names are read anew
             if await self._write(entity_type, path, node, altered, needs):
-                await self.apply_config_change(entity_type, entity_name)
-                return
+                return True
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "Others kept changing the same settings.")
 
     async def _write(
@@ -277,10 +297,11 @@ class ConfigManager:
         except NoNode:
             if needs is not None and (await self._store.get_many([needs]))[0] is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) from None
-            await ensure_paths(self._store, [f"{znodes.CONFIG}/{entity_type}"])
+            folder = znodes.config_path(path).rpartition("/")[0]
+            await ensure_paths(self._store, [folder])
             return False
         assert isinstance(notification, str)
-        self._seen[notification.rpartition("/")[2]] = self._clock.monotonic_ms()
+        self._notifications.note_own(notification)
         return True
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import AlterOperation, ConfigAlteration
-from ...config.values import shorten
+from ...config.definition import shorten
 
 ROOT_LOGGER = "root"
 OURS = "odradek"
@@ -65,20 +65,22 @@ def change_levels(changes: Sequence[ConfigAlteration], *, validate_only: bool = 
         if operation in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"A logger's level is set or deleted; {AlterOperation(operation).name} needs a "
-                f"list.",
+                f"{AlterOperation(operation).name} operation is not allowed for the BROKER_LOGGER "
+                "resource",
             )
         if name not in known:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no logger {shorten(name)!r}.")
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {shorten(name)} does not exist!")
         if operation == AlterOperation.DELETE:
             if name == ROOT_LOGGER:
                 raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "The root logger has no other to follow: set it."
+                    ErrorCode.INVALID_REQUEST,
+                    "Removing the log level of the root logger is not allowed",
                 )
         elif level not in LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"{shorten(str(level))!r} is no level: use one of {', '.join(LEVELS)}.",
+                f"Cannot set the log level of {shorten(name)} to {shorten(str(level))} as it is "
+                f"not a supported log level. Valid log levels are {', '.join(LEVELS)}",
             )
     if validate_only:
         return

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 from ...metadata_store import znodes
 from ...metadata_store.store import MetadataStore
+from ...runtime.long_work import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,9 @@ async def read_topic_overrides(
     names = sorted(topics)
     nodes = await store.get_many([znodes.topic_config_path(name) for name in names])
     overrides: dict[str, Mapping[str, str]] = {}
+    pace = Pace()
     for name, node in zip(names, nodes, strict=True):
+        await pace.keep()
         try:
             overrides[name] = {} if node is None else znodes.decode_config(node.data)
         except znodes.CorruptNode as error:

@@ -21,9 +21,10 @@ from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 from ..request.transaction_errors import fenced_error
 
@@ -42,30 +43,34 @@ class RequestedTransaction(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
+@in_steps
 def handle_add_partitions_to_txn(
     context: HandlerContext, request: Request[messages.AddPartitionsToTxnRequest]
-) -> Parked:
+) -> Steps[messages.AddPartitionsToTxnResponse | Parked]:
     """Look at each transaction for itself; answer when the last is done.
 
     Raises:
         KafkaError: CLUSTER_AUTHORIZATION_FAILED.
     """
-    if request.api_version >= FIRST_VERSION_OF_BROKERS and not context.authorize(
-        request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
+    if (
+        request.api_version >= FIRST_VERSION_OF_BROKERS
+        and context.admission.has_authorizer  # who may do all by version 3 may do it by this one
+        and not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    requested = _requested(request)
+    requested = yield from _requested(request)
     results: dict[str, Results] = {}
 
     def done(transactional_id: str, of_partitions: Results) -> None:
         results[transactional_id] = of_partitions
         if len(results) == len(requested):
-            request.answer(_response(results, request.api_version))
+            request.answer_after(_response(results, request.api_version))
 
     if not requested:
-        request.answer(_response(results, request.api_version))
+        return (yield from _response(results, request.api_version))
     for transaction in requested:
-        _take(context, request, transaction, partial(done, transaction.transactional_id))
+        yield from _take(context, request, transaction, partial(done, transaction.transactional_id))
+        yield
     return PARKED
 
 
@@ -74,8 +79,8 @@ def _take(
     request: Request[messages.AddPartitionsToTxnRequest],
     requested: RequestedTransaction,
     done: Callable[[Results], None],
-) -> None:
-    refused = _refusals(context, request, requested)
+) -> Steps[None]:
+    refused = yield from _refusals(context, request, requested)
     if refused is not None:
         done(refused)
         return
@@ -100,7 +105,7 @@ def _refusals(
     context: HandlerContext,
     request: Request[messages.AddPartitionsToTxnRequest],
     requested: RequestedTransaction,
-) -> Results | None:
+) -> Steps[Results | None]:
     """Why the transaction gets none of the partitions; None if it may have them all."""
     is_of_client = request.api_version < FIRST_VERSION_OF_BROKERS
     transactional_id = requested.transactional_id
@@ -117,16 +122,22 @@ def _refusals(
         }
     results = {}
     for partition in requested.partitions:
+        yield
         if partition.topic in forbidden:
             results[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif context.metadata_cache.get_partition_info(*partition) is None:
             results[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not results:
         return None
-    return dict.fromkeys(requested.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | results
+    for partition in requested.partitions:
+        results.setdefault(partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        yield
+    return results
 
 
-def _requested(request: Request[messages.AddPartitionsToTxnRequest]) -> list[RequestedTransaction]:
+def _requested(
+    request: Request[messages.AddPartitionsToTxnRequest],
+) -> Steps[list[RequestedTransaction]]:
     """The transactions of a request; of one that is named twice, the last counts."""
     body = request.body
     if request.api_version < FIRST_VERSION_OF_BROKERS:
@@ -136,59 +147,71 @@ def _requested(request: Request[messages.AddPartitionsToTxnRequest]) -> list[Req
                 body.v3_and_below_producer_id,
                 body.v3_and_below_producer_epoch,
                 False,
-                _partitions(body.v3_and_below_topics),
+                (yield from _partitions(body.v3_and_below_topics)),
             )
         ]
-    by_id = {
-        entry.transactional_id: RequestedTransaction(
+    by_id = {}
+    for entry in body.transactions:
+        by_id[entry.transactional_id] = RequestedTransaction(
             entry.transactional_id,
             entry.producer_id,
             entry.producer_epoch,
             entry.verify_only,
-            _partitions(entry.topics),
+            (yield from _partitions(entry.topics)),
         )
-        for entry in body.transactions
-    }
+        yield
     return list(by_id.values())
 
 
 def _partitions(
     topics: Iterable[messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic],
-) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions
-    )
+) -> Steps[frozenset[TopicPartition]]:
+    partitions = set()
+    for topic in topics:
+        for partition in topic.partitions:
+            partitions.add(TopicPartition(topic.name, partition))
+            yield
+    return frozenset(partitions)
 
 
-def _response(results: Mapping[str, Results], version: int) -> messages.AddPartitionsToTxnResponse:
+def _response(
+    results: Mapping[str, Results], version: int
+) -> Steps[messages.AddPartitionsToTxnResponse]:
     response = messages.AddPartitionsToTxnResponse
+    answer = response()
     if version < FIRST_VERSION_OF_BROKERS:
         (of_partitions,) = results.values()
-        return response(results_by_topic_v3_and_below=_topic_results(of_partitions))
-    return response(
-        results_by_transaction=[
+        answer.results_by_topic_v3_and_below = yield from _topic_results(of_partitions)
+        return answer
+    for transactional_id, of_partitions in results.items():
+        topic_results = yield from _topic_results(of_partitions)
+        answer.results_by_transaction.append(
             response.AddPartitionsToTxnResult(
-                transactional_id=transactional_id, topic_results=_topic_results(of_partitions)
+                transactional_id=transactional_id, topic_results=topic_results
             )
-            for transactional_id, of_partitions in results.items()
-        ]
-    )
+        )
+        yield
+    return answer
 
 
 def _topic_results(
     results: Results,
-) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
+) -> Steps[list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]]:
     response = messages.AddPartitionsToTxnResponse
-    topics: dict[
-        str, list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]
-    ] = {}
-    for partition, error in sorted(results.items()):
-        topics.setdefault(partition.topic, []).append(
-            response.AddPartitionsToTxnPartitionResult(
-                partition_index=partition.partition, partition_error_code=error
+    by_topic: dict[str, dict[int, ErrorCode]] = {}
+    for (topic, partition), error in results.items():
+        by_topic.setdefault(topic, {})[partition] = error
+        yield
+    topics = []
+    for name in sorted(by_topic):
+        of_topic = response.AddPartitionsToTxnTopicResult(name=name)
+        errors = by_topic[name]
+        for partition in sorted(errors):
+            of_topic.results_by_partition.append(
+                response.AddPartitionsToTxnPartitionResult(
+                    partition_index=partition, partition_error_code=errors[partition]
+                )
             )
-        )
-    return [
-        response.AddPartitionsToTxnTopicResult(name=topic, results_by_partition=of_topic)
-        for topic, of_topic in topics.items()
-    ]
+            yield
+        topics.append(of_topic)
+    return topics

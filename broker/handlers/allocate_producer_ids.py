@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.producer_ids import allocate_block
 from ...protocol import messages
-from ..request.authorization import CLUSTER_NAME
+from ..interbroker.broker_requests import require_broker
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
@@ -24,8 +24,7 @@ async def handle_allocate_producer_ids(
 ) -> messages.AllocateProducerIdsResponse:
     """Take the next block for the broker that asks."""
     body = request.body
-    if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    await require_broker(context, request)
     registered = context.controller.active.context.live_brokers.get(body.broker_id)
     if registered is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)

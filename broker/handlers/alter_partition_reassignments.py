@@ -10,9 +10,12 @@ Version notes: 1 may forbid that the number of replicas changes
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import Steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -29,31 +32,47 @@ async def handle_alter_partition_reassignments(
     body = request.body
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    targets = await run_in_steps(_targets(body))
     outcomes = await context.controller.reassign(
-        {
-            TopicPartition(topic.name, partition.partition_index): partition.replicas
-            for topic in body.topics
-            for partition in topic.partitions
-        },
+        targets,
         may_change_factor=body.allow_replication_factor_change,
         timeout_ms=body.timeout_ms,
     )
+    return await run_in_steps(_response(body, outcomes))
+
+
+def _targets(
+    body: messages.AlterPartitionReassignmentsRequest,
+) -> Steps[dict[TopicPartition, Sequence[int] | None]]:
+    targets: dict[TopicPartition, Sequence[int] | None] = {}
+    for topic in body.topics:
+        for partition in topic.partitions:
+            targets[TopicPartition(topic.name, partition.partition_index)] = partition.replicas
+            yield
+    return targets
+
+
+def _response(
+    body: messages.AlterPartitionReassignmentsRequest,
+    outcomes: Mapping[TopicPartition, KafkaError | None],
+) -> Steps[messages.AlterPartitionReassignmentsResponse]:
     response = messages.AlterPartitionReassignmentsResponse
-    return response(
+    answer = response(
+        error_message=None if body.topics else "",  # as Kafka, where nothing is requested
         allow_replication_factor_change=body.allow_replication_factor_change,
-        responses=[
-            response.ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    response.ReassignablePartitionResponse(
-                        partition_index=partition.partition_index,
-                        error_code=outcome.code if outcome else ErrorCode.NONE,
-                        error_message=outcome.message if outcome else None,
-                    )
-                    for partition in topic.partitions
-                    for outcome in [outcomes[TopicPartition(topic.name, partition.partition_index)]]
-                ],
-            )
-            for topic in body.topics
-        ],
     )
+    for topic in body.topics:
+        of_topic = response.ReassignableTopicResponse(name=topic.name)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            outcome = outcomes[TopicPartition(topic.name, index)]
+            of_topic.partitions.append(
+                response.ReassignablePartitionResponse(
+                    partition_index=index,
+                    error_code=outcome.code if outcome else ErrorCode.NONE,
+                    error_message=outcome.message if outcome else None,
+                )
+            )
+            yield
+        answer.responses.append(of_topic)
+    return answer

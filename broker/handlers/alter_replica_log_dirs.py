@@ -19,6 +19,7 @@ import trio
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import Steps, in_batches, run_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
@@ -34,30 +35,38 @@ async def handle_alter_replica_log_dirs(
 ) -> messages.AlterReplicaLogDirsResponse:
     """Begin, change or take back moves."""
     body = request.body
-    targets = {
-        TopicPartition(topic.name, partition): directory.path
-        for directory in body.dirs
-        for topic in directory.topics
-        for partition in topic.partitions
-    }
+    targets = await run_in_steps(_targets(body))
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
-        return _response(dict.fromkeys(targets, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        refused = dict.fromkeys(targets, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return await run_in_steps(_response(refused))
     futures = context.replica_manager.future_replicas
     waiting = list(targets.items())
     errors: dict[TopicPartition, ErrorCode] = {}
-    for start in range(0, len(waiting), PARTITIONS_PER_STEP):
-        if start:
+    for batch in in_batches(waiting, PARTITIONS_PER_STEP):
+        if errors:
             await trio.lowlevel.checkpoint()
-        step = dict(waiting[start : start + PARTITIONS_PER_STEP])
-        errors |= futures.alter(step, lambda each: _is_known(context, each))
-    return _response(errors)
+        errors |= futures.alter(dict(batch), lambda each: _is_known(context, each))
+    return await run_in_steps(_response(errors))
+
+
+def _targets(body: messages.AlterReplicaLogDirsRequest) -> Steps[dict[TopicPartition, str]]:
+    """Where each partition is to go; of several directories for one the last counts."""
+    targets: dict[TopicPartition, str] = {}
+    for directory in body.dirs:
+        for topic in directory.topics:
+            for partition in topic.partitions:
+                targets[TopicPartition(topic.name, partition)] = directory.path
+                yield
+    return targets
 
 
 def _is_known(context: HandlerContext, topic_partition: TopicPartition) -> bool:
     return context.metadata_cache.contains_partition(*topic_partition)
 
 
-def _response(errors: dict[TopicPartition, ErrorCode]) -> messages.AlterReplicaLogDirsResponse:
+def _response(
+    errors: dict[TopicPartition, ErrorCode],
+) -> Steps[messages.AlterReplicaLogDirsResponse]:
     response = messages.AlterReplicaLogDirsResponse
     topics: dict[str, messages.AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
     for (topic, partition), error in errors.items():
@@ -66,4 +75,5 @@ def _response(errors: dict[TopicPartition, ErrorCode]) -> messages.AlterReplicaL
         topics[topic].partitions.append(
             response.AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error)
         )
+        yield
     return response(results=list(topics.values()))

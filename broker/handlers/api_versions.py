@@ -50,6 +50,8 @@ def handle_api_versions(
     response = messages.ApiVersionsResponse(api_keys=_advertised(context))
     if request.api_version >= FEATURES_SINCE:
         _add_features(context, request.api_version, response)
+    if request.connection.authenticator is not None:
+        request.connection.authenticator.note_api_versions()
     return Answer(response)
 
 

@@ -3,7 +3,8 @@
 Behaviour: each group for itself, as it was stored last. A group with topics that the client
 may not describe is TOPIC_AUTHORIZATION_FAILED as a whole.
 Version notes: 1 tells which protocol each member speaks (KIP-1099).
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: error messages have words of their own; a group that is named again is
+answered once.
 """
 
 from __future__ import annotations
@@ -17,26 +18,24 @@ from ...coordinator.group.describing import (
     DescribedPartitions,
 )
 from ...protocol import messages
+from ...runtime.long_work import Steps, map_in_steps
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 from .consumer_group_heartbeat import check_served
 from .describe_groups import OPERATIONS_NOT_REQUESTED, authorized_group_operations
 
 
+@in_steps
 def handle_consumer_group_describe(
     context: HandlerContext, request: Request[messages.ConsumerGroupDescribeRequest]
-) -> Answer[messages.ConsumerGroupDescribeResponse]:
-    """Describe every requested group."""
-    body = request.body
-    return Answer(
-        messages.ConsumerGroupDescribeResponse(
-            groups=[
-                _described(context, request, _describe(context, request, group_id))
-                for group_id in body.group_ids
-            ]
-        )
+) -> Steps[messages.ConsumerGroupDescribeResponse]:
+    """Describe every requested group, once."""
+    groups = yield from map_in_steps(
+        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        dict.fromkeys(request.body.group_ids),
     )
+    return messages.ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _describe(
@@ -45,7 +44,7 @@ def _describe(
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return ConsumerGroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         group = context.coordinators.group.describe_consumer_group(group_id)
         topics = {
             entry.topic_name
@@ -56,7 +55,7 @@ def _describe(
         if not all(context.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
             raise KafkaError(
                 ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                "The group reads topics that this client may not describe.",
+                "The group has described topic(s) that the client is not authorized to describe.",
             )
     except KafkaError as refusal:
         return ConsumerGroupDescription(group_id, refusal.code, refusal.message)

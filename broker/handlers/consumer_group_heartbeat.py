@@ -32,7 +32,11 @@ def handle_consumer_group_heartbeat(
         request.answer(_response(answer))
 
     try:
-        _check(context, request)
+        check_served(context)
+        denied = _denied(context, request)
+        if denied:
+            respond(HeartbeatAnswer(denied))
+            return PARKED
         names = body.subscribed_topic_names
         context.coordinators.group.consumer_group_heartbeat(
             HeartbeatRequest(
@@ -51,7 +55,7 @@ def handle_consumer_group_heartbeat(
                 request.client_id,
                 f"/{request.connection.peer_host}",  # Java's way to write an address
                 request.api_version,
-                lambda name: context.authorize(request, "DESCRIBE", "TOPIC", name),
+                lambda name: context.admission.is_allowed(request, "DESCRIBE", "TOPIC", name),
             ),
             respond,
         )
@@ -70,16 +74,17 @@ def _owned(body: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, set[int]
     return owned
 
 
-def _check(
+def _denied(
     context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
-) -> None:
+) -> ErrorCode:
+    """What the client is not authorized for; NONE: it may go on."""
     body = request.body
-    check_served(context)
     if not context.authorize(request, "READ", "GROUP", body.group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     for name in body.subscribed_topic_names or ():
         if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
 
 
 def check_served(context: HandlerContext) -> None:

@@ -9,9 +9,8 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ..request.authorization import CLUSTER_NAME
+from ..interbroker.broker_requests import require_broker
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
@@ -23,8 +22,7 @@ async def handle_controlled_shutdown(
 ) -> messages.ControlledShutdownResponse:
     """Have the controller move the broker's partitions."""
     body = request.body
-    if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    await require_broker(context, request)
     remaining = await context.controller.shut_down_broker(body.broker_id, body.broker_epoch)
     response = messages.ControlledShutdownResponse
     return response(

@@ -16,10 +16,14 @@ from ...common.errors import ErrorCode, KafkaError
 from ...controller.topics.planning import NewPartitions
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
+from ...runtime.long_work import Steps, map_in_steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
+from ..request.quotas.quota_table import MutationQuota
 from ..request.requests import Request
+
+FIRST_VERSION_WITH_STRICT_QUOTAS = 3
 
 
 @in_task
@@ -29,18 +33,8 @@ async def handle_create_partitions(
 ) -> messages.CreatePartitionsResponse:
     """Refuse what can be refused here, and have the controller add the rest."""
     body = request.body
-    outcomes: dict[str, KafkaError | None] = {}
-    requested: list[NewPartitions] = []
-    occurrences = Counter(topic.name for topic in body.topics)
-    for topic in body.topics:
-        if occurrences[topic.name] > 1:
-            outcomes[topic.name] = KafkaError(
-                ErrorCode.INVALID_REQUEST, "The request names this topic twice."
-            )
-        elif not context.authorize(request, "ALTER", "TOPIC", topic.name):
-            outcomes[topic.name] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        else:
-            requested.append(_new_partitions(topic))
+    quota = context.quotas.mutation_quota(request, FIRST_VERSION_WITH_STRICT_QUOTAS)
+    requested, outcomes = await run_in_steps(_requested(context, request, quota))
     if requested:
         outcomes |= await context.controller.create_partitions(
             requested, timeout_ms=body.timeout_ms, validate_only=body.validate_only
@@ -48,15 +42,53 @@ async def handle_create_partitions(
         if not body.validate_only:
             await _wait_until_led(context, requested, outcomes, body.timeout_ms)
     return messages.CreatePartitionsResponse(
-        results=[
-            messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=name,
-                error_code=outcome.code if outcome else ErrorCode.NONE,
-                error_message=outcome.message if outcome else None,
-            )
-            for name, outcome in outcomes.items()
-        ]
+        throttle_time_ms=quota.throttle_ms,
+        results=await run_in_steps(map_in_steps(_result, outcomes.items())),
     )
+
+
+def _requested(
+    context: HandlerContext,
+    request: Request[messages.CreatePartitionsRequest],
+    quota: MutationQuota,
+) -> Steps[tuple[list[NewPartitions], dict[str, KafkaError | None]]]:
+    """What the controller is to do, and what is refused here."""
+    requested: list[NewPartitions] = []
+    outcomes: dict[str, KafkaError | None] = {}
+    occurrences = Counter(topic.name for topic in request.body.topics)
+    for topic in request.body.topics:
+        yield
+        if occurrences[topic.name] > 1:
+            outcomes[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        elif not context.authorize(request, "ALTER", "TOPIC", topic.name):
+            outcomes[topic.name] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            try:
+                quota.record(_added(context, topic))
+            except KafkaError as refusal:
+                outcomes[topic.name] = refusal
+            else:
+                requested.append(_new_partitions(topic))
+    return requested, outcomes
+
+
+def _result(
+    named: tuple[str, KafkaError | None],
+) -> messages.CreatePartitionsResponse.CreatePartitionsTopicResult:
+    name, outcome = named
+    return messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
+        name=name,
+        error_code=outcome.code if outcome else ErrorCode.NONE,
+        error_message=outcome.message if outcome else None,
+    )
+
+
+def _added(
+    context: HandlerContext, topic: messages.CreatePartitionsRequest.CreatePartitionsTopic
+) -> int:
+    """How many partitions a topic gets; 0 where that will be refused."""
+    present = context.metadata_cache.snapshot.partition_states.get(topic.name)
+    return 0 if present is None else max(topic.count - len(present), 0)
 
 
 async def _wait_until_led(

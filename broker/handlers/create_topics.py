@@ -15,6 +15,7 @@ begun is finished.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.describe import describe_topic
@@ -22,11 +23,15 @@ from ...controller.topics.planning import TopicCreation, TopicPlan
 from ...controller.topics.topic_names import CLUSTER_METADATA
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
+from ...runtime.long_work import Steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
+from ..request.quotas.quota_table import MutationQuota
 from ..request.requests import Request
+
+FIRST_VERSION_WITH_STRICT_QUOTAS = 6
 
 
 @in_task
@@ -36,15 +41,8 @@ async def handle_create_topics(
 ) -> messages.CreateTopicsResponse:
     """Refuse what can be refused here, and have the controller make the rest."""
     body = request.body
-    refused: dict[str, KafkaError] = {}
-    new_topics: list[TopicCreation] = []
-    occurrences = Counter(topic.name for topic in body.topics)
-    for topic in body.topics:
-        refusal = _refusal(context, request, topic.name, occurrences[topic.name])
-        if refusal is None:
-            new_topics.append(_new_topic(topic))
-        else:
-            refused[topic.name] = refusal
+    quota = context.quotas.mutation_quota(request, FIRST_VERSION_WITH_STRICT_QUOTAS)
+    new_topics, refused = await run_in_steps(_requested(context, request, quota))
     made: list[TopicPlan] = []
     began_ms = context.clock.monotonic_ms()
     if new_topics:
@@ -70,14 +68,66 @@ async def handle_create_topics(
                     context.metadata_cache.snapshot
                 )
             }
-    results = [_made(context, request, plan) for plan in made if plan.name not in refused]
-    results += [
-        messages.CreateTopicsResponse.CreatableTopicResult(
-            name=name, error_code=refusal.code, error_message=refusal.message
+    answer = await run_in_steps(_response(context, request, made, refused))
+    answer.throttle_time_ms = quota.throttle_ms
+    return answer
+
+
+def _requested(
+    context: HandlerContext, request: Request[messages.CreateTopicsRequest], quota: MutationQuota
+) -> Steps[tuple[list[TopicCreation], dict[str, KafkaError]]]:
+    """What the controller is to make, and what is refused here."""
+    new_topics: list[TopicCreation] = []
+    refused: dict[str, KafkaError] = {}
+    occurrences = Counter(topic.name for topic in request.body.topics)
+    for topic in request.body.topics:
+        yield
+        refusal = _refusal(context, request, topic.name, occurrences[topic.name])
+        if refusal is None:
+            refusal = _above_quota(context, quota, topic)
+        if refusal is None:
+            new_topics.append(_new_topic(topic))
+        else:
+            refused[topic.name] = refusal
+    return new_topics, refused
+
+
+def _response(
+    context: HandlerContext,
+    request: Request[messages.CreateTopicsRequest],
+    made: Sequence[TopicPlan],
+    refused: Mapping[str, KafkaError],
+) -> Steps[messages.CreateTopicsResponse]:
+    answer = messages.CreateTopicsResponse()
+    for plan in made:
+        yield
+        if plan.name not in refused:
+            result = yield from _made(context, request, plan)
+            answer.topics.append(result)
+    for name, refusal in refused.items():
+        yield
+        answer.topics.append(
+            messages.CreateTopicsResponse.CreatableTopicResult(
+                name=name, error_code=refusal.code, error_message=refusal.message
+            )
         )
-        for name, refusal in refused.items()
-    ]
-    return messages.CreateTopicsResponse(topics=results)
+    return answer
+
+
+def _above_quota(
+    context: HandlerContext,
+    quota: MutationQuota,
+    topic: messages.CreateTopicsRequest.CreatableTopic,
+) -> KafkaError | None:
+    """Count a topic's partitions, unless it is there already; why they may not be made now."""
+    if topic.name in context.metadata_cache.snapshot.partition_states:
+        return None
+    count = len(topic.assignments) or topic.num_partitions
+    try:
+        quota.record(count if count >= 0 else context.config["num.partitions"])
+    except KafkaError as refusal:
+        return refusal
+    return None
 
 
 def _refusal(
@@ -87,13 +137,16 @@ def _refusal(
     occurrences: int,
 ) -> KafkaError | None:
     if occurrences > 1:
-        return KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
+        return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if name == CLUSTER_METADATA:
-        return KafkaError(ErrorCode.INVALID_REQUEST, f"Nobody may make the topic {name}.")
-    if not context.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) and not context.authorize(
-        request, "CREATE", "TOPIC", name
+        return KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
+        )
+    if not (
+        context.admission.is_allowed(request, "CREATE", "CLUSTER", CLUSTER_NAME)
+        or context.authorize(request, "CREATE", "TOPIC", name)
     ):
-        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     return None
 
 
@@ -109,22 +162,24 @@ def _new_topic(topic: messages.CreateTopicsRequest.CreatableTopic) -> TopicCreat
 
 def _made(
     context: HandlerContext, request: Request[messages.CreateTopicsRequest], plan: TopicPlan
-) -> messages.CreateTopicsResponse.CreatableTopicResult:
+) -> Steps[messages.CreateTopicsResponse.CreatableTopicResult]:
     response = messages.CreateTopicsResponse
     result = response.CreatableTopicResult(name=plan.name, topic_id=plan.topic_id)
-    if not context.authorize(request, "DESCRIBE_CONFIGS", "TOPIC", plan.name):
+    if not context.admission.is_allowed(request, "DESCRIBE_CONFIGS", "TOPIC", plan.name):
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return result
     result.num_partitions = len(plan.assignment)
     result.replication_factor = plan.replication_factor
-    result.configs = [
-        response.CreatableTopicConfigs(
-            name=entry.name,
-            value=entry.value,
-            read_only=entry.read_only,
-            config_source=entry.source,
-            is_sensitive=entry.sensitive,
+    result.configs = configs = []
+    for entry in sorted(describe_topic(context.config, plan.config)):
+        configs.append(
+            response.CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
         )
-        for entry in sorted(describe_topic(context.config, plan.config))
-    ]
+        yield
     return result

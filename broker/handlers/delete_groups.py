@@ -11,38 +11,37 @@ from functools import partial
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
+from ...runtime.long_work import Steps, map_in_steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 
+@in_steps
 def handle_delete_groups(
     context: HandlerContext, request: Request[messages.DeleteGroupsRequest]
-) -> Parked:
+) -> Steps[messages.DeleteGroupsResponse | Parked]:
     """Delete every requested group; answer when the last is done."""
     body = request.body
     group_ids = list(dict.fromkeys(body.groups_names))
     results: dict[str, ErrorCode] = {}
     response = messages.DeleteGroupsResponse
 
-    def answer() -> None:
-        request.answer(
-            response(
-                results=[
-                    response.DeletableGroupResult(group_id=group_id, error_code=results[group_id])
-                    for group_id in group_ids
-                ]
-            )
-        )
+    def result(group_id: str) -> messages.DeleteGroupsResponse.DeletableGroupResult:
+        return response.DeletableGroupResult(group_id=group_id, error_code=results[group_id])
+
+    def all_results() -> Steps[messages.DeleteGroupsResponse]:
+        return response(results=(yield from map_in_steps(result, group_ids)))
 
     def deleted(group_id: str, error: ErrorCode) -> None:
         results[group_id] = error
         if len(results) == len(group_ids):
-            answer()
+            request.answer_after(all_results())
 
     if not group_ids:
-        answer()
+        return response()
     for group_id in group_ids:
+        yield
         try:
             if not context.authorize(request, "DELETE", "GROUP", group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -12,36 +12,36 @@ from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.delayed_delete_records import DeleteRecordsResults
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 
+@in_steps
 def handle_delete_records(
     context: HandlerContext, request: Request[messages.DeleteRecordsRequest]
-) -> Parked:
+) -> Steps[messages.DeleteRecordsResponse | Parked]:
     """Advance the log start of every partition named; the answer may come later."""
     body = request.body
-    allowed = {
-        topic.name: context.authorize(request, "DELETE", "TOPIC", topic.name)
-        for topic in body.topics
-    }
-    context.replica_manager.delete_records(
-        {
-            TopicPartition(topic.name, partition.partition_index): partition.offset
-            for topic in body.topics
-            for partition in topic.partitions
-            if allowed[topic.name]
-        },
+    offsets: dict[TopicPartition, int] = {}
+    for topic in body.topics:
+        is_allowed = context.authorize(request, "DELETE", "TOPIC", topic.name)
+        for partition in topic.partitions:
+            if is_allowed:
+                offsets[TopicPartition(topic.name, partition.partition_index)] = partition.offset
+            yield
+    yield from context.replica_manager.delete_records_in_steps(
+        offsets,
         body.timeout_ms,
-        lambda results: request.answer(_response(body, results)),
+        lambda results: request.answer_after(_response(body, results)),
     )
     return PARKED
 
 
 def _response(
     body: messages.DeleteRecordsRequest, results: DeleteRecordsResults
-) -> messages.DeleteRecordsResponse:
+) -> Steps[messages.DeleteRecordsResponse]:
     response = messages.DeleteRecordsResponse
     denied = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
     topics = []
@@ -58,5 +58,6 @@ def _response(
                     error_code=error,
                 )
             )
+            yield
         topics.append(response.DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
     return response(topics=topics)

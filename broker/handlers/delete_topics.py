@@ -12,18 +12,27 @@ Departures from Kafka: results keep the order of the request, where Kafka shuffl
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
+from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import messages
+from ...runtime.long_work import Steps, run_in_steps
 from ..interbroker.forwarding import on_controller
+from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
+from ..request.quotas.quota_table import MutationQuota
 from ..request.requests import Request
 
 VERSION_OF_DELETION_DISABLED = 3
 FIRST_VERSION_BY_TOPIC_ID = 6
+FIRST_VERSION_WITH_STRICT_QUOTAS = 5
+
+FoundTopic = tuple[str, bytes]
+"""A topic's name and its id."""
 
 NameAndId = tuple[str | None, bytes]
 """A topic as a request names it: its name, or null and its id."""
@@ -38,25 +47,84 @@ async def handle_delete_topics(
     body = request.body
     if not context.config["delete.topic.enable"]:
         if request.api_version < VERSION_OF_DELETION_DISABLED:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "This cluster deletes no topics.")
-        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
+            text = "This version does not support topic deletion."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        raise default_error(ErrorCode.TOPIC_DELETION_DISABLED)
     requested: list[NameAndId]
     if request.api_version < FIRST_VERSION_BY_TOPIC_ID:
         requested = [(name, ZERO_UUID) for name in body.topic_names]
     else:
         requested = [(topic.name, topic.topic_id) for topic in body.topics]
+    quota = context.quotas.mutation_quota(request, FIRST_VERSION_WITH_STRICT_QUOTAS)
+    meant, results = await run_in_steps(_meant(context, request, requested))
+    results += _above_quota(context, quota, meant)
+    if meant:
+        outcomes = await context.controller.delete_topics(list(meant), timeout_ms=body.timeout_ms)
+        gone = [meant[topic_id] for topic_id, outcome in outcomes.items() if outcome is None]
+        await wait_for_metadata(context.metadata_cache, topics_are_gone(gone), body.timeout_ms)
+        for topic_id, outcome in outcomes.items():
+            results.append(
+                messages.DeleteTopicsResponse.DeletableTopicResult(
+                    name=meant[topic_id],
+                    topic_id=topic_id,
+                    error_code=outcome.code if outcome else ErrorCode.NONE,
+                    error_message=outcome.message if outcome else None,
+                )
+            )
+    return messages.DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=results)
+
+
+def _above_quota(
+    context: HandlerContext, quota: MutationQuota, meant: dict[bytes, str]
+) -> list[messages.DeleteTopicsResponse.DeletableTopicResult]:
+    """Count the partitions of topics to delete, and take out those that may not be deleted now."""
+    states = context.metadata_cache.snapshot.partition_states
+    results = []
+    for topic_id, name in list(meant.items()):
+        try:
+            quota.record(len(states.get(name, ())))
+        except KafkaError as refusal:
+            del meant[topic_id]
+            results.append(
+                messages.DeleteTopicsResponse.DeletableTopicResult(
+                    name=name,
+                    topic_id=topic_id,
+                    error_code=refusal.code,
+                    error_message=refusal.message,
+                )
+            )
+    return results
+
+
+def _meant(
+    context: HandlerContext,
+    request: Request[messages.DeleteTopicsRequest],
+    requested: Sequence[NameAndId],
+) -> Steps[tuple[dict[bytes, str], list[messages.DeleteTopicsResponse.DeletableTopicResult]]]:
+    """Ids and names of the topics to delete, and the results of those that are refused."""
     response = messages.DeleteTopicsResponse
     results: list[messages.DeleteTopicsResponse.DeletableTopicResult] = []
     meant: dict[bytes, str] = {}
+    may_delete_all = context.admission.is_allowed(request, "DELETE", "CLUSTER", CLUSTER_NAME)
     # Ids first, so that of a topic named both ways it is the name that is refused.
     for (name, topic_id), occurrences in sorted(Counter(requested).items(), key=_is_named):
+        yield
         try:
-            found_name, found_id = _find(context, request, name, topic_id, occurrences)
+            found = _find(context, name, topic_id, occurrences)
+            known_name = name if found is None else found[0]
+            if known_name is not None and not may_delete_all:
+                may_describe = context.authorize(request, "DESCRIBE", "TOPIC", known_name)
+                may_delete = context.authorize(request, "DELETE", "TOPIC", known_name)
+                if (name and not may_describe) or (found and not may_delete):
+                    name = known_name if may_describe else name
+                    raise default_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            found_name, found_id = _existing(found, name)
             if found_id in meant:
                 del meant[found_id]
                 topic_id = found_id
                 raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "The request gives this topic's name and its id."
+                    ErrorCode.INVALID_REQUEST,
+                    "The provided topic name maps to an ID that was already supplied.",
                 )
             meant[found_id] = found_name
         except KafkaError as refusal:
@@ -68,20 +136,7 @@ async def handle_delete_topics(
                     error_message=refusal.message,
                 )
             )
-    if meant:
-        outcomes = await context.controller.delete_topics(list(meant), timeout_ms=body.timeout_ms)
-        gone = [meant[topic_id] for topic_id, outcome in outcomes.items() if outcome is None]
-        await wait_for_metadata(context.metadata_cache, topics_are_gone(gone), body.timeout_ms)
-        for topic_id, outcome in outcomes.items():
-            results.append(
-                response.DeletableTopicResult(
-                    name=meant[topic_id],
-                    topic_id=topic_id,
-                    error_code=outcome.code if outcome else ErrorCode.NONE,
-                    error_message=outcome.message if outcome else None,
-                )
-            )
-    return response(responses=results)
+    return meant, results
 
 
 def _is_named(counted: tuple[NameAndId, int]) -> bool:
@@ -89,31 +144,31 @@ def _is_named(counted: tuple[NameAndId, int]) -> bool:
 
 
 def _find(
-    context: HandlerContext,
-    request: Request[messages.DeleteTopicsRequest],
-    name: str | None,
-    topic_id: bytes,
-    occurrences: int,
-) -> tuple[str, bytes]:
-    """The name and id of a topic that the client may delete.
+    context: HandlerContext, name: str | None, topic_id: bytes, occurrences: int
+) -> FoundTopic | None:
+    """The name and id of a topic; None where there is none.
 
     Raises:
-        KafkaError: there is none, or the request does not say clearly which one.
+        KafkaError: the request does not say clearly which one.
     """
     if name is None and topic_id == ZERO_UUID:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic is named by neither name nor id.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None and topic_id != ZERO_UUID:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "A topic is named by its name and an id.")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        )
     if occurrences > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic twice.")
+        text = "Duplicate topic id." if name is None else "Duplicate topic name."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     topics = context.controller.active.context
     topic = topics.topic_by_id(topic_id) if name is None else topics.topic(name)
-    if name is not None and not context.authorize(request, "DESCRIBE", "TOPIC", name):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if topic is None:
-        if name is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic of this id.")
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
-    if not context.authorize(request, "DELETE", "TOPIC", topic.name):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return topic.name, topic.topic_id
+    return None if topic is None else (topic.name, topic.topic_id)
+
+
+def _existing(found: FoundTopic | None, name: str | None) -> FoundTopic:
+    """The topic that was found. Raises KafkaError: there was none."""
+    if found is not None:
+        return found
+    if name is None:
+        raise default_error(ErrorCode.UNKNOWN_TOPIC_ID)
+    raise default_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -31,21 +31,23 @@ def handle_describe_cluster(
         return Answer(
             response(
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                error_message="This is a broker's endpoint, and controllers were requested.",
+                error_message="The request was sent to an endpoint of type BROKER, but we wanted "
+                "an endpoint of type CONTROLLER",
             )
         )
     if body.endpoint_type != ENDPOINT_TYPE_BROKERS:
         return Answer(
             response(
                 error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-                error_message=f"There is no endpoint type {body.endpoint_type}.",
+                error_message=f"Unsupported endpoint type {body.endpoint_type}",
             )
         )
     operations = NOT_REQUESTED
     if body.include_cluster_authorized_operations:
         operations = 0
         if context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-            operations = authorized_operations(context.authorize, request, "CLUSTER", CLUSTER_NAME)
+            reported = context.admission.authorize_reported
+            operations = authorized_operations(reported, request, "CLUSTER", CLUSTER_NAME)
     cache = context.metadata_cache
     controller_id = cache.controller_id
     return Answer(

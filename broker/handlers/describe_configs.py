@@ -10,15 +10,18 @@ exist refuses the whole request.
 
 Version notes: v1 synonyms and sources, v3 types and documentation, v4 flexible.
 
-Departures from Kafka: settings of ZooKeeper mode stand beside those of 4.3; entries come in
-the tables' order, where Kafka has none; loggers are `root` and those below `odradek`.
+Departures from Kafka: a resource that is named again, with the same keys, is answered once; what
+would make an answer larger than about 16 MB is POLICY_VIOLATION; settings of ZooKeeper mode stand
+beside those of 4.3; entries come in the tables' order, where Kafka has none; loggers are `root` and
+those below `odradek`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...config.config_entry import ConfigEntry
 from ...config.definition import ConfigResourceType, ConfigSource, ConfigType
@@ -31,46 +34,86 @@ from ...config.describe import (
 )
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..dynamic_config.config_admin import AUTHORIZED_AS, require_own_id
 from ..dynamic_config.loggers import logger_levels
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 if TYPE_CHECKING:
+    Setting = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
     Resource = messages.DescribeConfigsRequest.DescribeConfigsResource
     Result = messages.DescribeConfigsResponse.DescribeConfigsResult
 
+NAMES: dict[int, str] = {
+    ConfigResourceType.BROKER_LOGGER: "Broker id",
+    ConfigResourceType.CLIENT_METRICS: "Client metrics subscription name",
+    ConfigResourceType.GROUP: "Group name",
+}
+"""What Kafka calls the names of resources that need one."""
 
+ANSWER_BYTES_MAX = 16 << 20
+"""Resources behind so much are refused: nobody's memory goes for one answer."""
+SETTING_BYTES = 60
+TOO_MUCH_FOR_ONE_ANSWER = "The answer would be too large: describe fewer resources in a request."
+
+
+@in_steps
 def handle_describe_configs(
     context: HandlerContext, request: Request[messages.DescribeConfigsRequest]
-) -> Answer[messages.DescribeConfigsResponse]:
-    """Tell the settings of each requested resource."""
+) -> Steps[messages.DescribeConfigsResponse]:
+    """Tell the settings of each requested resource, once."""
     body = request.body
     for resource in body.resources:
         if resource.resource_type not in AUTHORIZED_AS:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"There is no resource type {resource.resource_type} with settings.",
-            )
-    results = []
-    for resource in body.resources:
+            raise default_error(ErrorCode.INVALID_REQUEST)
+    answer = messages.DescribeConfigsResponse()
+    answer_bytes = 0
+    for resource in _once(body.resources):
+        yield
         try:
+            if answer_bytes > ANSWER_BYTES_MAX:
+                raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MUCH_FOR_ONE_ANSWER)
             entries = _describe(context, request, resource)
+            result = yield from _described(resource, entries, body)
         except KafkaError as error:
-            results.append(_refused(resource, error))
-        else:
-            results.append(_described(resource, entries, body))
-    return Answer(messages.DescribeConfigsResponse(throttle_time_ms=0, results=results))
+            result = _refused(resource, error)
+        for setting in result.configs:
+            answer_bytes += _size(setting)
+        answer.results.append(result)
+    return answer
+
+
+def _once(resources: Iterable[Resource]) -> Iterable[Resource]:
+    """The resources, but for those that are repeated with the same keys."""
+    return {
+        (
+            resource.resource_type,
+            resource.resource_name,
+            frozenset(resource.configuration_keys or ()),
+        ): resource
+        for resource in resources
+    }.values()
+
+
+def _size(setting: Setting) -> int:
+    """About how many bytes a setting takes in the answer, and twice that in memory."""
+    return (
+        SETTING_BYTES * (1 + len(setting.synonyms))
+        + len(setting.value or "")
+        + len(setting.documentation or "")
+    )
 
 
 def _describe(
     context: HandlerContext,
     request: Request[messages.DescribeConfigsRequest],
     resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
-) -> list[ConfigEntry]:
-    kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
+) -> Iterable[ConfigEntry]:
+    kind, name = resource.resource_type, resource.resource_name
+    keys = frozenset(resource.configuration_keys or ())
     authorized_kind, refusal = AUTHORIZED_AS[kind]
     authorized_name = CLUSTER_NAME if authorized_kind == "CLUSTER" else name
     if not context.authorize(request, "DESCRIBE_CONFIGS", authorized_kind, authorized_name):
@@ -78,29 +121,32 @@ def _describe(
     if kind == ConfigResourceType.TOPIC:
         return _describe_topic(context, name, keys)
     if kind == ConfigResourceType.BROKER and not name:
-        return describe_cluster_defaults(context.config.cluster_overrides, keys)
+        return describe_cluster_defaults(context.config, context.config.cluster_overrides, keys)
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Name whose settings to describe.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{NAMES[kind]} must not be empty")
     if kind == ConfigResourceType.GROUP:
         return describe_group(context.config, context.group_configs.overrides.get(name, {}), keys)
     if kind == ConfigResourceType.CLIENT_METRICS:
         return describe_client_metrics(context.client_metrics.get(name, {}), keys)
-    require_own_id(context, name)
+    expected = "broker id, expected {own} or empty string, but received {name}"
+    if kind == ConfigResourceType.BROKER_LOGGER:
+        expected = "broker id, expected {own} but received {name}"
+    require_own_id(context, name, "Broker id", expected)
     if kind == ConfigResourceType.BROKER_LOGGER:
         return _describe_loggers(keys)
     return describe_broker(context.config, context.broker_id, keys)
 
 
 def _describe_topic(
-    context: HandlerContext, name: str, keys: list[str] | None
-) -> list[ConfigEntry]:
+    context: HandlerContext, name: str, keys: frozenset[str]
+) -> Iterable[ConfigEntry]:
     validate_topic_name(name)
     if not context.metadata_cache.contains(name):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     return describe_topic(context.config, context.metadata_cache.topic_config(name), keys)
 
 
-def _describe_loggers(keys: list[str] | None) -> list[ConfigEntry]:
+def _describe_loggers(keys: frozenset[str]) -> Iterable[ConfigEntry]:
     source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
     return [
         ConfigEntry(name, level, False, source, False, (), ConfigType.UNKNOWN)
@@ -120,16 +166,18 @@ def _refused(resource: Resource, error: KafkaError) -> Result:
 
 
 def _described(
-    resource: Resource, entries: list[ConfigEntry], body: messages.DescribeConfigsRequest
-) -> Result:
+    resource: Resource, entries: Iterable[ConfigEntry], body: messages.DescribeConfigsRequest
+) -> Steps[Result]:
     explain = _explain(resource.resource_type) if body.include_documentation else None
     response = messages.DescribeConfigsResponse
-    return response.DescribeConfigsResult(
+    result = response.DescribeConfigsResult(
         error_code=ErrorCode.NONE,
         error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=[
+    )
+    for entry in entries:
+        result.configs.append(
             response.DescribeConfigsResourceResult(
                 name=entry.name,
                 value=entry.value,
@@ -145,9 +193,9 @@ def _described(
                 config_type=entry.type,
                 documentation=explain(entry.name) if explain else None,
             )
-            for entry in entries
-        ],
-    )
+        )
+        yield
+    return result
 
 
 def _explain(resource_type: int) -> Callable[[str], str | None]:

@@ -4,7 +4,7 @@ Behaviour: each group for itself. Metadata of the members are given while the gr
 stable; a group that is not known is Dead.
 Version notes: 3 may ask what the client is allowed to do; 4 names static members; 6 says
 GROUP_ID_NOT_FOUND of a group that is not known (KIP-1043).
-Departures from Kafka: none known.
+Departures from Kafka: a group that is named again is answered once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.describing import DescribedGroup
 from ...protocol import messages
+from ...runtime.long_work import Steps, map_in_steps
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 6
@@ -28,19 +29,16 @@ GROUP_OPERATIONS = {
 """What may be done with a group, and the bit of it (Kafka's AclOperation codes)."""
 
 
+@in_steps
 def handle_describe_groups(
     context: HandlerContext, request: Request[messages.DescribeGroupsRequest]
-) -> Answer[messages.DescribeGroupsResponse]:
-    """Describe every requested group."""
-    body = request.body
-    return Answer(
-        messages.DescribeGroupsResponse(
-            groups=[
-                _described(context, request, _describe(context, request, group_id))
-                for group_id in body.groups
-            ]
-        )
+) -> Steps[messages.DescribeGroupsResponse]:
+    """Describe every requested group, once."""
+    groups = yield from map_in_steps(
+        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        dict.fromkeys(request.body.groups),
     )
+    return messages.DescribeGroupsResponse(groups=groups)
 
 
 def _describe(
@@ -95,5 +93,5 @@ def authorized_group_operations(
     return sum(
         1 << bit
         for operation, bit in GROUP_OPERATIONS.items()
-        if context.authorize(request, operation, "GROUP", group_id)
+        if context.admission.authorize_reported(request, operation, "GROUP", group_id)
     )

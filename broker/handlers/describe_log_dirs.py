@@ -18,47 +18,44 @@ import os
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ...storage.log.log import Log
 from ...storage.log_manager.log_directory import LogDirectory
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 INVALID_OFFSET_LAG = -1
 
 
+@in_steps
 def handle_describe_log_dirs(
     context: HandlerContext, request: Request[messages.DescribeLogDirsRequest]
-) -> Answer[messages.DescribeLogDirsResponse]:
+) -> Steps[messages.DescribeLogDirsResponse]:
     """Describe every directory, with the requested partitions."""
     body = request.body
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-        return Answer(
-            messages.DescribeLogDirsResponse(
-                error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
-            )
+        return messages.DescribeLogDirsResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
         )
     requested = None
     if body.topics is not None:
-        requested = {
-            TopicPartition(topic.topic, partition)
-            for topic in body.topics
-            for partition in topic.partitions
-        }
-    return Answer(
-        messages.DescribeLogDirsResponse(
-            results=[
-                _describe(context, directory, requested)
-                for directory in context.log_manager.directories
-            ]
-        )
-    )
+        requested = set()
+        for topic in body.topics:
+            for partition in topic.partitions:
+                requested.add(TopicPartition(topic.topic, partition))
+                yield
+    answer = messages.DescribeLogDirsResponse()
+    for directory in context.log_manager.directories:
+        described = yield from _describe(context, directory, requested)
+        answer.results.append(described)
+    return answer
 
 
 def _describe(
     context: HandlerContext, directory: LogDirectory, requested: set[TopicPartition] | None
-) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
+) -> Steps[messages.DescribeLogDirsResponse.DescribeLogDirsResult]:
     if not directory.is_online:
         return _failed(directory)
     try:
@@ -66,10 +63,11 @@ def _describe(
     except OSError as error:
         context.log_manager.disk_failed(directory.path, error)
         return _failed(directory)
+    topics = yield from _topics(context, directory, requested)
     return messages.DescribeLogDirsResponse.DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
-        topics=_topics(context, directory, requested),
+        topics=topics,
         total_bytes=space.f_frsize * space.f_blocks,
         usable_bytes=space.f_frsize * space.f_bavail,
     )
@@ -83,15 +81,18 @@ def _failed(directory: LogDirectory) -> messages.DescribeLogDirsResponse.Describ
 
 def _topics(
     context: HandlerContext, directory: LogDirectory, requested: set[TopicPartition] | None
-) -> list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]:
+) -> Steps[list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]]:
     response = messages.DescribeLogDirsResponse
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
     for is_future, logs in ((False, directory.logs), (True, directory.futures)):
         for topic_partition in sorted(logs if requested is None else requested & logs.keys()):
+            yield
+            log = logs.get(topic_partition)
+            if log is None:
+                continue  # it went away meanwhile
             name, index = topic_partition
             if name not in topics:
                 topics[name] = response.DescribeLogDirsTopic(name=name, partitions=[])
-            log = logs[topic_partition]
             topics[name].partitions.append(
                 response.DescribeLogDirsPartition(
                     partition_index=index,

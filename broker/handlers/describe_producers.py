@@ -3,7 +3,7 @@
 Behaviour: every producer with an id that the partition's log remembers, with its epoch, its last
 sequence number, and where its open transaction begins, so that an administrator finds
 transactions that hang (KIP-664). Any replica answers, leader or not.
-Departures from Kafka: none known.
+Departures from Kafka: a partition that is named again is answered once.
 """
 
 from __future__ import annotations
@@ -12,36 +12,45 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 
+@in_steps
 def handle_describe_producers(
     context: HandlerContext, request: Request[messages.DescribeProducersRequest]
-) -> Answer[messages.DescribeProducersResponse]:
-    """Look every partition up on its own."""
-    body = request.body
+) -> Steps[messages.DescribeProducersResponse]:
+    """Look every partition up on its own, and once."""
     response = messages.DescribeProducersResponse
-    topics = []
-    for topic in body.topics:
+    answer = response()
+    answered: set[TopicPartition] = set()
+    for topic in request.body.topics:
+        refusal: KafkaError | None = None
         try:
             _check_topic(context, request, topic.name)
-            partitions = [
-                _describe(context, TopicPartition(topic.name, index))
-                for index in topic.partition_indexes
-            ]
-        except KafkaError as refusal:
-            partitions = [
-                response.PartitionResponse(
+        except KafkaError as error:
+            refusal = error
+        of_topic = response.TopicResponse(name=topic.name)
+        for index in topic.partition_indexes:
+            yield
+            topic_partition = TopicPartition(topic.name, index)
+            if topic_partition in answered:
+                continue
+            answered.add(topic_partition)
+            if refusal is None:
+                partition = yield from _describe(context, topic_partition)
+            else:
+                partition = response.PartitionResponse(
                     partition_index=index, error_code=refusal.code, error_message=refusal.message
                 )
-                for index in topic.partition_indexes
-            ]
-        topics.append(response.TopicResponse(name=topic.name, partitions=partitions))
-    return Answer(response(topics=topics))
+            of_topic.partitions.append(partition)
+        if of_topic.partitions or not topic.partition_indexes:
+            answer.topics.append(of_topic)
+    return answer
 
 
 def _check_topic(
@@ -57,7 +66,7 @@ def _check_topic(
 
 def _describe(
     context: HandlerContext, topic_partition: TopicPartition
-) -> messages.DescribeProducersResponse.PartitionResponse:
+) -> Steps[messages.DescribeProducersResponse.PartitionResponse]:
     response = messages.DescribeProducersResponse
     index = topic_partition.partition
     manager = context.replica_manager
@@ -65,9 +74,9 @@ def _describe(
     if partition is None:
         error = manager.partitions.error_of_missing(topic_partition)
         return response.PartitionResponse(partition_index=index, error_code=error)
-    return response.PartitionResponse(
-        partition_index=index,
-        active_producers=[
+    described = response.PartitionResponse(partition_index=index)
+    for producer_id, state in list(partition.log.producers.published.items()):
+        described.active_producers.append(
             response.ProducerState(
                 producer_id=producer_id,
                 producer_epoch=state.producer_epoch,
@@ -76,6 +85,6 @@ def _describe(
                 coordinator_epoch=state.coordinator_epoch,
                 current_txn_start_offset=state.current_txn_first_offset,
             )
-            for producer_id, state in partition.log.producers.published.items()
-        ],
-    )
+        )
+        yield
+    return described

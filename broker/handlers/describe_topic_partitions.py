@@ -19,15 +19,17 @@ from ...controller.topics.topic_names import topic_name_problem
 from ...metadata.metadata_cache import MetadataSnapshot
 from ...metadata.partition_metadata import partition_metadata
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.authorization import authorized_operations
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 
+@in_steps
 def handle_describe_topic_partitions(
     context: HandlerContext, request: Request[messages.DescribeTopicPartitionsRequest]
-) -> Answer[messages.DescribeTopicPartitionsResponse]:
+) -> Steps[messages.DescribeTopicPartitionsResponse]:
     """Tell the partitions from the cursor on, up to the limit."""
     body = request.body
     response = messages.DescribeTopicPartitionsResponse
@@ -38,6 +40,7 @@ def handle_describe_topic_partitions(
     answer = response()
     denied = []
     for name in _names(body, snapshot, start_topic):
+        yield
         if not context.authorize(request, "DESCRIBE", "TOPIC", name):
             if body.topics:
                 denied.append(_denied(name))
@@ -54,9 +57,9 @@ def handle_describe_topic_partitions(
             if partition >= first
         ]
         listener_name = request.connection.listener_name
-        topic.partitions = [
-            _partition(snapshot, state, listener_name) for state in states[:remaining]
-        ]
+        for state in states[:remaining]:
+            topic.partitions.append(_partition(snapshot, state, listener_name))
+            yield
         if len(states) > remaining:
             answer.next_cursor = response.Cursor(
                 topic_name=name, partition_index=states[remaining].partition
@@ -64,7 +67,7 @@ def handle_describe_topic_partitions(
             break
         remaining -= len(states)
     answer.topics += denied
-    return Answer(answer)
+    return answer
 
 
 def _start(body: messages.DescribeTopicPartitionsRequest) -> tuple[str, int]:
@@ -113,7 +116,7 @@ def _topic(
         name=name,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=authorized_operations(
-            context.authorize, request, "TOPIC", name
+            context.admission.authorize_reported, request, "TOPIC", name
         ),
     )
     if name in snapshot.topic_ids:

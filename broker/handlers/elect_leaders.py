@@ -11,10 +11,13 @@ Version notes: 0 knows preferred leaders only; 1 has the type and an error of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.partitions.leader_elections import ElectionType
 from ...protocol import messages
+from ...runtime.long_work import Pace, Steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -34,16 +37,10 @@ async def handle_elect_leaders(
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if body.election_type not in ELECTION_TYPES:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"There is no election of type {body.election_type}."
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {body.election_type}")
     requested = None
     if body.topic_partitions is not None:
-        requested = [
-            TopicPartition(topic.topic, partition)
-            for topic in body.topic_partitions
-            for partition in topic.partitions
-        ]
+        requested = await run_in_steps(_requested(body.topic_partitions))
     outcomes = await context.controller.elect_leaders(
         ElectionType(body.election_type), requested, timeout_ms=body.timeout_ms
     )
@@ -51,7 +48,9 @@ async def handle_elect_leaders(
     by_topic: dict[str, list[messages.ElectLeadersResponse.PartitionResult]] = {}
     if requested is None:  # every topic is named, most without a partition, as in Kafka
         by_topic = {topic: [] for topic in context.metadata_cache.get_all_topics()}
+    pace = Pace()
     for (topic, partition), outcome in outcomes.items():
+        await pace.keep()
         by_topic.setdefault(topic, []).append(
             response.PartitionResult(
                 partition_id=partition,
@@ -65,3 +64,14 @@ async def handle_elect_leaders(
             for topic, results in by_topic.items()
         ]
     )
+
+
+def _requested(
+    topics: Sequence[messages.ElectLeadersRequest.TopicPartitions],
+) -> Steps[list[TopicPartition]]:
+    requested = []
+    for topic in topics:
+        for partition in topic.partitions:
+            requested.append(TopicPartition(topic.topic, partition))
+            yield
+    return requested

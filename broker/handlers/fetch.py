@@ -14,63 +14,145 @@ watermarks, which only replicas use. Up to 5, KAFKA_STORAGE_ERROR is NOT_LEADER_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import FINAL_EPOCH, ISOLATION_LEVELS
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.idle_partition_cache import idle_partition
-from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
+from ...replication.read.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
+from ...runtime.long_work import Steps, in_batches
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.fast_path.idle_fetch import RepeatedFetch
+from ..request.fast_path.implicit_session import (
+    ImplicitFetchSession,
+    decode_whole,
+    resolve_implicitly,
+)
 from ..request.fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
-    Results,
+    PARTITION_BYTES,
+    PARTITIONS_PER_PIECE,
     fetch_params,
     fetch_response,
+    fetch_response_in_steps,
 )
-from ..request.fetch_sessions import INITIAL_EPOCH, FetchSession, RequestedPartition, cache_key
-from ..request.outcomes import PARKED, Answer, Parked
+from ..request.fetch_sessions import (
+    INITIAL_EPOCH,
+    FetchSession,
+    PartitionKey,
+    RequestedPartition,
+    Terms,
+    cache_key,
+)
+from ..request.outcomes import PARKED, Answer, Parked, Stepwise
 from ..request.requests import Request
 
 
 def handle_fetch(
-    context: HandlerContext, request: Request[messages.FetchRequest | RepeatedFetch]
-) -> Answer[messages.FetchResponse] | Parked:
+    context: HandlerContext, request: Request[messages.FetchRequest]
+) -> Answer[messages.FetchResponse] | Parked | Stepwise[messages.FetchResponse]:
     """Read the requested partitions; the answer may come later."""
-    if isinstance(request.body, RepeatedFetch):
-        if request.body.start(request):
-            return PARKED
-        # Something in it needs to be explained.
-        body: messages.FetchRequest = request.body.decode(request.route)
-        request.body = body
-    else:
-        body = request.body
+    body = request.body
     if body.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there is no such isolation level")
+    by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    params = fetch_params(context, request, body)
+    request.is_from_follower = params.replica_id >= 0
+    terms = cache_key(params, context.replica_manager.partitions.select_replica)
+    session: FetchSession | ImplicitFetchSession | None
+    session, partitions = resolve_implicitly(context, request, terms)
+    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
+    if session is None:
+        implicit = request.connection.implicit_session
+        if request.is_long or (implicit is not None and implicit.body is body):
+            return Stepwise(_fetch_in_steps(context, request, params, terms))
+        try:
+            session = _session(context, body, by_id)
+        except KafkaError as refusal:
+            return Answer(messages.FetchResponse(error_code=refusal.code))
+        if session is None:
+            # A partition named twice is answered once, as it was named last.
+            requested = list(
+                {partition.key: partition for partition in _requested(body, by_id)}.values()
+            )
+        else:
+            _check_idle(context, request, session, terms)
+            requested = session.requested_partitions()
+        partitions, errors = _resolve(context, request, requested, by_id)
+    _read(context, request, params, session, partitions, errors)
+    return PARKED
+
+
+def _fetch_in_steps(
+    context: HandlerContext,
+    request: Request[messages.FetchRequest],
+    params: FetchParams,
+    terms: Terms,
+) -> Steps[messages.FetchResponse | Parked]:
+    """The same for a request of many partitions, some at a time."""
+    yield from decode_whole(request)
+    body = request.body
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
         session = _session(context, body, by_id)
     except KafkaError as refusal:
-        return Answer(messages.FetchResponse(error_code=refusal.code))
-    params = fetch_params(context, body, request.api_version)
-    request.is_from_follower = params.replica_id >= 0
+        return messages.FetchResponse(error_code=refusal.code)
+    named = 0
     if session is None:
-        # A partition named twice is answered once, as it was named last.
-        requested = list(
-            {partition.key: partition for partition in _requested(body, by_id)}.values()
-        )
+        by_key: dict[PartitionKey, RequestedPartition] = {}
+        for topic in body.topics:
+            for piece in in_batches(topic.partitions, PARTITIONS_PER_PIECE):
+                for requested in _requested_of(topic, piece, by_id):
+                    by_key[requested.key] = requested
+                named += len(piece)
+                yield
+        all_requested = list(by_key.values())
     else:
-        _check_idle(context, request, session, params)
-        requested = session.requested_partitions()
-    partitions, errors = _resolve(context, request, requested, by_id)
+        _check_idle(context, request, session, terms)
+        all_requested = session.requested_partitions()
+    partitions: list[FetchPartition] = []
+    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
+    for batch in in_batches(all_requested, PARTITIONS_PER_PIECE):
+        found, refused = _resolve(context, request, batch, by_id)
+        partitions += found
+        errors += refused
+        yield
+    implicit = request.connection.implicit_session
+    if implicit is not None:
+        implicit.takes_long = not errors and len(partitions) == named
+    _read(context, request, params, session, partitions, errors)
+    return PARKED
 
-    is_full = body.session_epoch == INITIAL_EPOCH
+
+def _read(
+    context: HandlerContext,
+    request: Request[messages.FetchRequest],
+    params: FetchParams,
+    session: FetchSession | ImplicitFetchSession | None,
+    partitions: list[FetchPartition],
+    errors: list[tuple[PartitionKey, FetchPartitionData]],
+) -> None:
+    """Read partitions that were resolved, and answer, perhaps later."""
+    is_full = request.body.session_epoch == INITIAL_EPOCH
 
     def on_complete(results: FetchResults) -> None:
+        if _must_wait(context, request, session, results, is_new=is_full):
+            return
         replica_manager = context.replica_manager
         replica_manager.count_fetches(params, results)
-        data: Results = [
+        if session is not None and session.idle_topics:
+            replica_manager.count_idle_partitions(session.idle_topics)
+        if isinstance(session, ImplicitFetchSession):
+            session.answer(request, params, results)
+            return
+        data: list[tuple[PartitionKey, FetchPartitionData]] = [
             (
                 (
                     each.topic_id or each.topic_partition.topic,  # empty where it is named
@@ -80,9 +162,13 @@ def handle_fetch(
             )
             for each, result in results
         ]
-        if session is not None and session.idle_topics:
-            replica_manager.count_idle_partitions(session.idle_topics)
-        request.answer(fetch_response(context, request, session, data + errors, is_full=is_full))
+        found = data + errors
+        if request.is_long:
+            request.answer_after(
+                fetch_response_in_steps(context, request, session, found, is_full=is_full)
+            )
+        else:
+            request.answer(fetch_response(context, request, session, found, is_full=is_full))
         if session is not None:
             for (key, _), (each, result) in zip(data, results, strict=False):
                 idle = idle_partition(replica_manager.partitions, params, each, result)
@@ -90,18 +176,46 @@ def handle_fetch(
                     session.mark_idle(key, idle)
 
     context.replica_manager.fetch_messages(params, partitions, on_complete, session)
-    return PARKED
+
+
+def _must_wait(
+    context: HandlerContext,
+    request: Request[messages.FetchRequest],
+    session: FetchSession | ImplicitFetchSession | None,
+    results: FetchResults,
+    *,
+    is_new: bool,
+) -> bool:
+    """Whether the client is above a quota; then it was answered without records.
+
+    Its session goes on and knows nothing of what was found, but a new one is not opened.
+    """
+    stage = context.quotas.stage
+    if stage is None or request.is_from_follower or request.connection.is_closed:
+        return False
+    size = sum(len(data.records) + PARTITION_BYTES for _, data in results)
+    throttle_ms = stage.must_wait_to_fetch(request.connection, request.client_id, request, size)
+    if not throttle_ms:
+        return False
+    answer = messages.FetchResponse(throttle_time_ms=throttle_ms)
+    if isinstance(session, ImplicitFetchSession):
+        session.body = None
+    elif session is not None and is_new:
+        context.fetch_sessions.close(session.id)
+    elif session is not None:
+        answer.session_id = session.id
+    request.answer(answer)
+    return True
 
 
 def _check_idle(
     context: HandlerContext,
     request: Request[object],
     session: FetchSession,
-    params: FetchParams,
+    terms: Terms,
 ) -> None:
     """Have a session's idle partitions looked at, unless what they rest on is still so."""
-    select_replica = context.replica_manager.partitions.select_replica
-    session.invalidate_unless(context.metadata_cache.snapshot, cache_key(params, select_replica))
+    session.invalidate_unless(context.metadata_cache.snapshot, terms)
     if request.is_from_follower:
         if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
             session.mark_all_active()
@@ -146,26 +260,35 @@ def _session(
 
 
 def _requested(body: messages.FetchRequest, by_id: bool) -> list[RequestedPartition]:
+    return [each for topic in body.topics for each in _requested_of(topic, topic.partitions, by_id)]
+
+
+def _requested_of(
+    topic: messages.FetchRequest.FetchTopic,
+    partitions: Sequence[messages.FetchRequest.FetchPartition],
+    by_id: bool,
+) -> list[RequestedPartition]:
+    """Some partitions of a topic."""
+    name = topic.topic_id if by_id else topic.topic
     return [
         RequestedPartition(
-            (topic.topic_id if by_id else topic.topic, partition.partition),
+            (name, partition.partition),
             partition.fetch_offset,
             partition.partition_max_bytes,
             partition.current_leader_epoch,
             partition.last_fetched_epoch,
             partition.log_start_offset,
         )
-        for topic in body.topics
-        for partition in topic.partitions
+        for partition in partitions
     ]
 
 
 def _resolve(
     context: HandlerContext,
     request: Request[object],
-    requested: list[RequestedPartition],
+    requested: Sequence[RequestedPartition],
     by_id: bool,
-) -> tuple[list[FetchPartition], Results]:
+) -> tuple[list[FetchPartition], list[tuple[PartitionKey, FetchPartitionData]]]:
     """Names for ids, and errors for what cannot be read at all."""
     is_from_follower = request.is_from_follower
     may_read_all = is_from_follower and context.authorize(
@@ -173,7 +296,7 @@ def _resolve(
     )
     topic_names: dict[bytes, str | None] = {}
     partitions: list[FetchPartition] = []
-    errors: Results = []
+    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
     for partition in requested:
         topic, index = partition.key
         name: str | None

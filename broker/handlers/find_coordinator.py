@@ -2,11 +2,10 @@
 
 Behaviour: the leader of the partition of `__consumer_offsets` that keeps the group, or of
 `__transaction_state` that keeps the transactional id. The topic is created when the first
-client asks, and the answer waits for that.
+client comes, which is told COORDINATOR_NOT_AVAILABLE and comes again.
 Version notes: 1 has key types; 4 asks for several keys (KIP-699); 6 knows share groups.
-Departures from Kafka: Kafka answers COORDINATOR_NOT_AVAILABLE while the topic is being
-created, and clients come again. Share groups (key type 2) are INVALID_REQUEST as in a Kafka
-without that feature.
+Departures from Kafka: with `odradek.await.topic.creation` the answer waits for the topic. Share
+groups (key type 2) are INVALID_REQUEST as in a Kafka without that feature.
 """
 
 from __future__ import annotations
@@ -14,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ..interbroker.forwarding import ensure_topics
+from ...runtime.long_work import Steps, map_in_steps, run_in_steps
+from ..interbroker.forwarding import create_topics_beside, ensure_topics
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer, Task
+from ..request.outcomes import Stepwise, Task
 from ..request.requests import Request
 
 GROUP = 0
@@ -29,9 +30,6 @@ SHARE = 2
 FIRST_VERSION_WITH_SEVERAL_KEYS = 4
 TOPIC_OF = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 """The topic whose partitions' leaders are the coordinators, by key type."""
-
-NO_ERROR_TEXT = "NONE"
-"""What versions 1 to 3 say where nothing went wrong."""
 
 
 class FoundCoordinator(NamedTuple):
@@ -47,16 +45,20 @@ class FoundCoordinator(NamedTuple):
 
 def handle_find_coordinator(
     context: HandlerContext, request: Request[messages.FindCoordinatorRequest]
-) -> Answer[messages.FindCoordinatorResponse] | Task[messages.FindCoordinatorResponse]:
-    """Answer at once, or after the topic of the coordinators was created."""
-    found = _find_all(context, request)
-    topic = TOPIC_OF.get(request.body.key_type)
+) -> Stepwise[messages.FindCoordinatorResponse] | Task[messages.FindCoordinatorResponse]:
+    """Answer key by key, unless the topic of the coordinators is to be waited for."""
+    body = request.body
+    topic = TOPIC_OF.get(body.key_type)
     # Nothing is made for one who may not ask.
-    if any(entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE for entry in found) and (
-        topic is not None and not context.metadata_cache.contains(topic)
+    if (
+        topic is not None
+        and not context.metadata_cache.contains(topic)
+        and any(_refusal(context, request, key) is None for key in _keys(request))
     ):
-        return Task(_find_after_creation(context, request, topic))
-    return Answer(_response(found, request.api_version))
+        if context.config["odradek.await.topic.creation"]:
+            return Task(_find_after_creation(context, request, topic))
+        create_topics_beside(context, [topic])
+    return Stepwise(_find_all(context, request))
 
 
 async def _find_after_creation(
@@ -69,55 +71,66 @@ async def _find_after_creation(
             message = refusals[topic].message
     except KafkaError as refusal:
         message = refusal.message
-    found = _find_all(context, request)
-    if message:
-        found = [
-            entry._replace(message=message)
-            if entry.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-            else entry
-            for entry in found
-        ]
-    return _response(found, request.api_version)
+    return await run_in_steps(_find_all(context, request, message))
 
 
 def _find_all(
-    context: HandlerContext, request: Request[messages.FindCoordinatorRequest]
-) -> list[FoundCoordinator]:
-    body = request.body
+    context: HandlerContext,
+    request: Request[messages.FindCoordinatorRequest],
+    not_available: str | None = None,
+) -> Steps[messages.FindCoordinatorResponse]:
+    """The answer for all keys.
+
+    Args:
+        context, request: what the handler got.
+        not_available: why there is no coordinator where there is none.
+    """
+
+    def find(key: str) -> FoundCoordinator:
+        found = _refusal(context, request, key) or _find(context, request, key)
+        if found.error is ErrorCode.COORDINATOR_NOT_AVAILABLE and not_available:
+            found = found._replace(message=not_available)
+        return found
+
+    found = yield from map_in_steps(find, _keys(request))
     if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
-        keys: Sequence[str] = [body.key]
+        return _response_for_one(found[0])
+    coordinators = yield from map_in_steps(_coordinator, found)
+    return messages.FindCoordinatorResponse(coordinators=coordinators)
+
+
+def _keys(request: Request[messages.FindCoordinatorRequest]) -> Sequence[str]:
+    if request.api_version < FIRST_VERSION_WITH_SEVERAL_KEYS:
+        return [request.body.key]
+    return request.body.coordinator_keys
+
+
+def _refusal(
+    context: HandlerContext, request: Request[messages.FindCoordinatorRequest], key: str
+) -> FoundCoordinator | None:
+    """Why a key's coordinator is not looked for, if it is not."""
+    key_type = request.body.key_type
+    if key_type == TRANSACTION:
+        if not context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
+            return FoundCoordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif key_type == GROUP:
+        if not context.authorize(request, "DESCRIBE", "GROUP", key):
+            return FoundCoordinator(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     else:
-        keys = body.coordinator_keys
-    return [_find(context, request, key) for key in keys]
+        # Of share groups, a kind that it knows, Kafka says nothing where they are not served.
+        text = None if key_type == SHARE else DEFAULT_TEXTS[ErrorCode.INVALID_REQUEST]
+        return FoundCoordinator(key, ErrorCode.INVALID_REQUEST, text)
+    return None
 
 
 def _find(
     context: HandlerContext, request: Request[messages.FindCoordinatorRequest], key: str
 ) -> FoundCoordinator:
-    key_type = request.body.key_type
-    if key_type == TRANSACTION:
-        if not context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", key):
-            return FoundCoordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        partition = context.coordinators.transaction.partition_for(key)
-    elif key_type == GROUP:
-        if not context.authorize(request, "DESCRIBE", "GROUP", key):
-            return FoundCoordinator(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        partition = context.coordinators.group.partition_for(key)
-    else:
-        what = "share groups" if key_type == SHARE else f"coordinators of type {key_type}"
-        return FoundCoordinator(
-            key, ErrorCode.INVALID_REQUEST, f"this broker does not serve {what}"
-        )
-    return _leader(context, request, key, TopicPartition(TOPIC_OF[key_type], partition))
-
-
-def _leader(
-    context: HandlerContext,
-    request: Request[messages.FindCoordinatorRequest],
-    key: str,
-    keeper: TopicPartition,
-) -> FoundCoordinator:
     """The broker that leads the partition which keeps the key."""
+    key_type = request.body.key_type
+    coordinators = context.coordinators
+    coordinator = coordinators.transaction if key_type == TRANSACTION else coordinators.group
+    keeper = TopicPartition(TOPIC_OF[key_type], coordinator.partition_for(key))
     cache = context.metadata_cache
     if not cache.contains(keeper.topic):
         return FoundCoordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -129,27 +142,22 @@ def _leader(
     return FoundCoordinator(key, node_id=node.broker_id, host=node.host, port=node.port)
 
 
-def _response(found: Sequence[FoundCoordinator], version: int) -> messages.FindCoordinatorResponse:
-    response = messages.FindCoordinatorResponse
-    if version < FIRST_VERSION_WITH_SEVERAL_KEYS:
-        only = found[0]
-        return response(
-            error_code=only.error,
-            error_message=only.message or (only.error.name if only.error else NO_ERROR_TEXT),
-            node_id=only.node_id,
-            host=only.host,
-            port=only.port,
-        )
-    return response(
-        coordinators=[
-            response.Coordinator(
-                key=entry.key,
-                node_id=entry.node_id,
-                host=entry.host,
-                port=entry.port,
-                error_code=entry.error,
-                error_message=entry.message or "",
-            )
-            for entry in found
-        ]
+def _response_for_one(found: FoundCoordinator) -> messages.FindCoordinatorResponse:
+    return messages.FindCoordinatorResponse(
+        error_code=found.error,
+        error_message=found.message or DEFAULT_TEXTS[found.error],
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _coordinator(found: FoundCoordinator) -> messages.FindCoordinatorResponse.Coordinator:
+    return messages.FindCoordinatorResponse.Coordinator(
+        key=found.key,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+        error_code=found.error,
+        error_message=found.message or "",
     )

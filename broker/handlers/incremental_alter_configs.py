@@ -13,9 +13,10 @@ refused in a file, like a least compaction lag over the most, are refused here t
 
 from __future__ import annotations
 
-from ...common.errors import ErrorCode
+from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import ConfigAlteration
 from ...protocol import messages
+from ...runtime.long_work import map_in_steps, run_in_steps
 from ..dynamic_config.config_admin import AlteredResource, alter_resources
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
@@ -28,28 +29,37 @@ async def handle_incremental_alter_configs(
 ) -> messages.IncrementalAlterConfigsResponse:
     """Change what the request names, and leave the rest."""
     body = request.body
-    resources = [
-        AlteredResource(
-            resource.resource_type,
-            resource.resource_name,
-            [
-                ConfigAlteration(config.name, config.config_operation, config.value)
-                for config in resource.configs
-            ],
-        )
-        for resource in body.resources
-    ]
+    resources = await run_in_steps(map_in_steps(_altered_resource, body.resources))
     outcomes = await alter_resources(
         context, request, resources, replace=False, validate_only=body.validate_only
     )
     return messages.IncrementalAlterConfigsResponse(
-        responses=[
-            messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-                error_code=outcome.code if outcome else ErrorCode.NONE,
-                error_message=outcome.message if outcome else None,
-                resource_type=resource.resource_type,
-                resource_name=resource.name,
-            )
-            for resource, outcome in zip(resources, outcomes, strict=True)
-        ]
+        responses=await run_in_steps(
+            map_in_steps(_outcome, list(zip(resources, outcomes, strict=True)))
+        )
+    )
+
+
+def _altered_resource(
+    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+) -> AlteredResource:
+    return AlteredResource(
+        resource.resource_type,
+        resource.resource_name,
+        [
+            ConfigAlteration(config.name, config.config_operation, config.value)
+            for config in resource.configs
+        ],
+    )
+
+
+def _outcome(
+    altered: tuple[AlteredResource, KafkaError | None],
+) -> messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
+    resource, outcome = altered
+    return messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+        error_code=outcome.code if outcome else ErrorCode.NONE,
+        error_message=outcome.message if outcome else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.name,
     )

@@ -59,7 +59,10 @@ def _refusal(
     if transactional_id is not None:
         if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not context.authorize(request, "IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
+    elif not (
+        context.admission.is_allowed(request, "IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME)
+        or context.admission.authorize_somewhere(request, "WRITE", "TOPIC")
+    ):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     has_producer_id = body.producer_id != NO_PRODUCER_ID
     has_producer_epoch = body.producer_epoch != NO_PRODUCER_EPOCH

@@ -37,7 +37,8 @@ def handle_join_group(
 
     try:
         if not context.authorize(request, "READ", "GROUP", body.group_id):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            respond(JoinAnswer(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""))
+            return PARKED
         context.coordinators.group.join_group(_join_request(request), respond)
     except KafkaError as refusal:
         respond(JoinAnswer(refusal.code, body.member_id))

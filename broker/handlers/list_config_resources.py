@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from ...common.errors import ErrorCode
 from ...config.definition import ConfigResourceType
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 ALL_TYPES = (
@@ -27,31 +28,31 @@ ALL_TYPES = (
 )
 
 
+@in_steps
 def handle_list_config_resources(
     context: HandlerContext, request: Request[messages.ListConfigResourcesRequest]
-) -> Answer[messages.ListConfigResourcesResponse]:
+) -> Steps[messages.ListConfigResourcesResponse]:
     """Name the resources of the requested types."""
     body = request.body
     if not context.authorize(request, "DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
-        return Answer(_refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     types = set(
         body.resource_types if request.api_version >= 1 else [ConfigResourceType.CLIENT_METRICS]
     )
     if not types.issubset(ALL_TYPES):
-        return Answer(_refusal(ErrorCode.UNSUPPORTED_VERSION))
-    resource = messages.ListConfigResourcesResponse.ConfigResource
-    return Answer(
-        messages.ListConfigResourcesResponse(
-            throttle_time_ms=0,
-            error_code=ErrorCode.NONE,
-            config_resources=[
-                resource(resource_name=name, resource_type=kind)
-                for kind in ALL_TYPES
-                if not types or kind in types
-                for name in _names(context, kind)
-            ],
-        )
-    )
+        return _refusal(ErrorCode.UNSUPPORTED_VERSION)
+    answer = messages.ListConfigResourcesResponse()
+    for kind in ALL_TYPES:
+        if types and kind not in types:
+            continue
+        for name in _names(context, kind):
+            answer.config_resources.append(
+                messages.ListConfigResourcesResponse.ConfigResource(
+                    resource_name=name, resource_type=kind
+                )
+            )
+            yield
+    return answer
 
 
 def _names(context: HandlerContext, kind: int) -> Iterable[str]:

@@ -9,33 +9,31 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 CLUSTER_NAME = "kafka-cluster"
 
 
+@in_steps
 def handle_list_groups(
     context: HandlerContext, request: Request[messages.ListGroupsRequest]
-) -> Answer[messages.ListGroupsResponse]:
+) -> Steps[messages.ListGroupsResponse]:
     """List the groups that the client may see."""
     body = request.body
-    sees_all = context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
-    response = messages.ListGroupsResponse
-    return Answer(
-        response(
-            groups=[
-                response.ListedGroup(
+    sees_all = context.admission.is_allowed(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    answer = messages.ListGroupsResponse()
+    for group in context.coordinators.group.list_groups(body.states_filter, body.types_filter):
+        if sees_all or context.admission.is_allowed(request, "DESCRIBE", "GROUP", group.group_id):
+            answer.groups.append(
+                messages.ListGroupsResponse.ListedGroup(
                     group_id=group.group_id,
                     protocol_type=group.protocol_type,
                     group_state=group.state,
                     group_type=group.group_type,
                 )
-                for group in context.coordinators.group.list_groups(
-                    body.states_filter, body.types_filter
-                )
-                if sees_all or context.authorize(request, "DESCRIBE", "GROUP", group.group_id)
-            ]
-        )
-    )
+            )
+        yield
+    return answer

@@ -27,8 +27,9 @@ from ...replication.read.list_offsets import (
     find_offset,
     isolation_for,
 )
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 if TYPE_CHECKING:
@@ -44,19 +45,21 @@ FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
+@in_steps
 def handle_list_offsets(
     context: HandlerContext, request: Request[messages.ListOffsetsRequest]
-) -> Answer[messages.ListOffsetsResponse]:
+) -> Steps[messages.ListOffsetsResponse]:
     """Look every partition up on its own."""
     body = request.body
     response = messages.ListOffsetsResponse
-    doubled = _named_twice(body)
+    doubled = yield from _named_twice(body)
     answered: set[tuple[str, int]] = set()
     topics = []
     for topic in body.topics:
         is_authorized = context.authorize(request, "DESCRIBE", "TOPIC", topic.name)
         partitions = []
         for requested in topic.partitions:
+            yield
             key = (topic.name, requested.partition_index)
             if is_authorized and key in answered:
                 continue
@@ -81,10 +84,10 @@ def handle_list_offsets(
                 )
             )
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    return Answer(response(topics=topics))
+    return response(topics=topics)
 
 
-def _named_twice(body: messages.ListOffsetsRequest) -> set[tuple[str, int]]:
+def _named_twice(body: messages.ListOffsetsRequest) -> Steps[set[tuple[str, int]]]:
     """Partitions that the request names more than once: mostly none, and it names just one."""
     seen: set[tuple[str, int]] = set()
     doubled: set[tuple[str, int]] = set()
@@ -92,6 +95,7 @@ def _named_twice(body: messages.ListOffsetsRequest) -> set[tuple[str, int]]:
         for requested in topic.partitions:
             key = (topic.name, requested.partition_index)
             (doubled if key in seen else seen).add(key)
+            yield
     return doubled
 
 

@@ -1,14 +1,18 @@
 """ListPartitionReassignments (46), version 0: what is on its way to other brokers (KIP-455).
 
 Behaviour: the partitions named that are moving, or all that are where none is named. Any
-broker takes it; the controller answers.
+broker takes it; the controller answers. The request's time-out is ignored, as Kafka does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import Pace, Steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -17,7 +21,7 @@ from ..request.requests import Request
 
 
 @in_task
-@on_controller
+@partial(on_controller, heeds_timeout=False)
 async def handle_list_partition_reassignments(
     context: HandlerContext, request: Request[messages.ListPartitionReassignmentsRequest]
 ) -> messages.ListPartitionReassignmentsResponse:
@@ -27,17 +31,15 @@ async def handle_list_partition_reassignments(
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     requested = None
     if body.topics is not None:
-        requested = [
-            TopicPartition(topic.name, partition)
-            for topic in body.topics
-            for partition in topic.partition_indexes
-        ]
-    moving = await context.controller.reassignments(requested, timeout_ms=body.timeout_ms)
+        requested = await run_in_steps(_requested(body.topics))
+    moving = await context.controller.reassignments(requested)
     response = messages.ListPartitionReassignmentsResponse
     by_topic: dict[
         str, list[messages.ListPartitionReassignmentsResponse.OngoingPartitionReassignment]
     ] = {}
+    pace = Pace()
     for (topic, partition), (replicas, reassignment) in moving.items():
+        await pace.keep()
         by_topic.setdefault(topic, []).append(
             response.OngoingPartitionReassignment(
                 partition_index=partition,
@@ -52,3 +54,15 @@ async def handle_list_partition_reassignments(
             for topic, partitions in by_topic.items()
         ]
     )
+
+
+def _requested(
+    topics: Sequence[messages.ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics],
+) -> Steps[list[TopicPartition]]:
+    """The partitions named, each once."""
+    requested: dict[TopicPartition, None] = {}
+    for topic in topics:
+        for partition in topic.partition_indexes:
+            requested[TopicPartition(topic.name, partition)] = None
+            yield
+    return list(requested)

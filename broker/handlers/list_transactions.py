@@ -15,14 +15,16 @@ from collections.abc import Callable
 from ...coordinator.group.consumer.regular_expressions import compile_expression
 from ...coordinator.transaction.describing import TransactionFilter
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 
+@in_steps
 def handle_list_transactions(
     context: HandlerContext, request: Request[messages.ListTransactionsRequest]
-) -> Answer[messages.ListTransactionsResponse]:
+) -> Steps[messages.ListTransactionsResponse]:
     """List the transactional ids that the client may see.
 
     Raises:
@@ -37,18 +39,15 @@ def handle_list_transactions(
             body.state_filters, body.producer_id_filters, body.duration_filter, matches
         )
     )
-    response = messages.ListTransactionsResponse
-    return Answer(
-        response(
-            unknown_state_filters=found.unknown_states,
-            transaction_states=[
-                response.TransactionState(
+    answer = messages.ListTransactionsResponse(unknown_state_filters=found.unknown_states)
+    for listed in found.transactions:
+        if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name):
+            answer.transaction_states.append(
+                messages.ListTransactionsResponse.TransactionState(
                     transactional_id=listed.name,
                     producer_id=listed.producer_id,
                     transaction_state=listed.state,
                 )
-                for listed in found.transactions
-                if context.authorize(request, "DESCRIBE", "TRANSACTIONAL_ID", listed.name)
-            ],
-        )
-    )
+            )
+        yield
+    return answer

@@ -2,22 +2,22 @@
 
 Behaviour: answered from this broker's own copy of the metadata (article 000). No topics
 requested: all (null; in version 0 also an empty list). By name: a topic that is not there is
-made, if the client allows it (4+) and `auto.create.topics.enable` does; else it is
-UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an impossible name. By id (12+):
+UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an impossible name; meanwhile it is
+made, if the client allows it (4+) and `auto.create.topics.enable` does. By id (12+):
 once one topic is requested by id, those by name are passed over, as Kafka does; an unknown id
 is UNKNOWN_TOPIC_ID. Addresses are those advertised for the listener the client came in by.
 Version notes: 0 says REPLICA_NOT_AVAILABLE where a replica's broker is gone; 6 tells
 LISTENER_NOT_FOUND from LEADER_NOT_AVAILABLE; 8-10 permitted operations of the cluster, 8 of
 topics; 10 topic ids; 12 asks by them.
-Departures from Kafka: a topic made on the way is answered complete, where Kafka answers
-UNKNOWN_TOPIC_OR_PARTITION until the next request; a topic that cannot be made is answered with
-the reason's code. A topic with neither name nor id is INVALID_REQUEST, not
-UNKNOWN_SERVER_ERROR.
+Departures from Kafka: with `odradek.await.topic.creation` a topic made on the way is waited for
+and answered complete, and one that cannot be made with the reason's code. A topic with neither
+name nor id is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
 
 import logging
+from itertools import compress
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
@@ -27,10 +27,11 @@ from ...controller.topics.topic_names import topic_name_problem
 from ...metadata.metadata_cache import MetadataSnapshot, nodes_of_listener
 from ...metadata.partition_metadata import PartitionMetadata, partition_metadata
 from ...protocol import messages
-from ..interbroker.forwarding import ensure_topics
+from ...runtime.long_work import Steps, map_in_steps, run_in_steps
+from ..interbroker.forwarding import create_topics_beside, ensure_topics
 from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_operations
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer, Task
+from ..request.outcomes import Stepwise, Task
 from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
@@ -38,35 +39,70 @@ logger = logging.getLogger(__name__)
 VERSION_OF_ALL_REPLICAS = 1
 VERSION_OF_LISTENER_NOT_FOUND = 6
 FIRST_VERSION_BY_TOPIC_ID = 12
+NAMES_AT_ONCE = 100
+"""Of more topics it is not found out in one go whether any is to be made."""
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
 def handle_metadata(
     context: HandlerContext, request: Request[messages.MetadataRequest]
-) -> Answer[messages.MetadataResponse] | Task[messages.MetadataResponse]:
-    """Answer at once, unless a topic is to be made first."""
+) -> Stepwise[messages.MetadataResponse] | Task[messages.MetadataResponse]:
+    """Answer topic by topic, unless one is to be waited for."""
     body = request.body
-    requested = body.topics
     snapshot = context.metadata_cache.snapshot
+    if (
+        body.topics
+        and context.config["odradek.await.topic.creation"]
+        and _creates_topics(context, request)
+        and _names_topics_clearly(body.topics, request.api_version)
+        and all(topic.topic_id == ZERO_UUID for topic in body.topics)
+    ):
+        names = _names(body.topics)
+        if len(names) > NAMES_AT_ONCE or any(
+            _is_creatable(context, request, snapshot, name) for name in names
+        ):
+            return Task(_create_and_describe(context, request, names))
+    return Stepwise(_describe(context, request, snapshot))
+
+
+def _describe(
+    context: HandlerContext, request: Request[messages.MetadataRequest], snapshot: MetadataSnapshot
+) -> Steps[messages.MetadataResponse]:
+    """The answer, from the one snapshot that there was when the request came."""
+    requested = request.body.topics
+    topics: list[messages.MetadataResponse.MetadataResponseTopic] = []
     if requested is None or (not requested and request.api_version == 0):
-        topics = [
-            _known_topic(context, request, snapshot, name)
-            for name in snapshot.partition_states
-            if context.authorize(request, "DESCRIBE", "TOPIC", name)
-        ]
-        return Answer(_response(context, request, snapshot, topics))
-    if not _names_topics_clearly(requested, request.api_version):
-        return Answer(_refused(requested))
-    if any(topic.topic_id != ZERO_UUID for topic in requested):
-        topics = _topics_by_id(context, request, snapshot, requested)
-        return Answer(_response(context, request, snapshot, topics))
-    names = list(dict.fromkeys(topic.name or "" for topic in requested))
-    if body.allow_auto_topic_creation and context.config["auto.create.topics.enable"]:
-        creatable = [name for name in names if _is_creatable(context, request, snapshot, name)]
-        if creatable:
-            return Task(_create_and_describe(context, request, names, creatable))
-    topics = [_topic_by_name(context, request, snapshot, name) for name in names]
-    return Answer(_response(context, request, snapshot, topics))
+        for name in snapshot.partition_states:
+            if context.admission.is_allowed(request, "DESCRIBE", "TOPIC", name):
+                known = yield from _known_topic(context, request, snapshot, name)
+                topics.append(known)
+            yield
+    elif not _names_topics_clearly(requested, request.api_version):
+        return _refused(requested)
+    elif any(topic.topic_id != ZERO_UUID for topic in requested):
+        topics = yield from _topics_by_id(context, request, snapshot, requested)
+    else:
+        creates = _creates_topics(context, request)
+        creatable = []
+        for name in _names(requested):
+            if creates and _is_creatable(context, request, snapshot, name):
+                creatable.append(name)
+            described = yield from _topic_by_name(context, request, snapshot, name)
+            topics.append(described)
+            yield
+        create_topics_beside(context, creatable)
+    return _response(context, request, snapshot, topics)
+
+
+def _creates_topics(context: HandlerContext, request: Request[messages.MetadataRequest]) -> bool:
+    """Whether a topic that is not there is made, by what the client and the settings say."""
+    allowed: bool = context.config["auto.create.topics.enable"]
+    return allowed and request.body.allow_auto_topic_creation
+
+
+def _names(requested: list[messages.MetadataRequest.MetadataRequestTopic]) -> list[str]:
+    """Each name once."""
+    return list(dict.fromkeys(topic.name or "" for topic in requested))
 
 
 def _names_topics_clearly(
@@ -104,7 +140,7 @@ def _is_creatable(
     return (
         name not in snapshot.partition_states
         and topic_name_problem(name) is None
-        and context.authorize(request, "DESCRIBE", "TOPIC", name)
+        and context.admission.is_allowed(request, "DESCRIBE", "TOPIC", name)
         and _may_create(context, request, name)
     )
 
@@ -112,21 +148,25 @@ def _is_creatable(
 def _may_create(
     context: HandlerContext, request: Request[messages.MetadataRequest], name: str
 ) -> bool:
-    return context.authorize(request, "CREATE", "CLUSTER", CLUSTER_NAME) or context.authorize(
-        request, "CREATE", "TOPIC", name
-    )
+    if context.admission.is_allowed(request, "CREATE", "CLUSTER", CLUSTER_NAME):
+        return True
+    return context.authorize(request, "CREATE", "TOPIC", name)
 
 
 async def _create_and_describe(
     context: HandlerContext,
     request: Request[messages.MetadataRequest],
     names: list[str],
-    creatable: list[str],
 ) -> messages.MetadataResponse:
-    """Make the topics, then answer for all of them."""
+    """Make those topics that can be made, then answer for all of them."""
+    snapshot = context.metadata_cache.snapshot
+    are_creatable = await run_in_steps(
+        map_in_steps(lambda name: _is_creatable(context, request, snapshot, name), names)
+    )
+    creatable = list(compress(names, are_creatable))
     refused: dict[str, ErrorCode]
     try:
-        refusals = await ensure_topics(context, creatable)
+        refusals = await ensure_topics(context, creatable) if creatable else {}
         refused = {name: refusal.code for name, refusal in refusals.items()}
     except KafkaError as refusal:
         refused = dict.fromkeys(creatable, refusal.code)
@@ -134,13 +174,19 @@ async def _create_and_describe(
         logger.exception("the handler of %r failed", request)
         refused = dict.fromkeys(creatable, ErrorCode.UNKNOWN_SERVER_ERROR)
     snapshot = context.metadata_cache.snapshot  # a newer one: topics were made
-    topics = [
-        _missing_topic(context, request, name, refused[name])
-        if name in refused
-        else _topic_by_name(context, request, snapshot, name)
-        for name in names
-    ]
-    return _response(context, request, snapshot, topics)
+
+    def describe() -> Steps[list[messages.MetadataResponse.MetadataResponseTopic]]:
+        topics = []
+        for name in names:
+            if name in refused:
+                topics.append(_missing_topic(context, request, name, refused[name]))
+            else:
+                described = yield from _topic_by_name(context, request, snapshot, name)
+                topics.append(described)
+            yield
+        return topics
+
+    return _response(context, request, snapshot, await run_in_steps(describe()))
 
 
 def _response(
@@ -158,7 +204,8 @@ def _response(
     ):
         operations = 0
         if context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-            operations = authorized_operations(context.authorize, request, "CLUSTER", CLUSTER_NAME)
+            reported = context.admission.authorize_reported
+            operations = authorized_operations(reported, request, "CLUSTER", CLUSTER_NAME)
     controller_id = snapshot.controller_id
     return response(
         brokers=[
@@ -179,9 +226,10 @@ def _topics_by_id(
     request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
     requested: list[messages.MetadataRequest.MetadataRequestTopic],
-) -> list[messages.MetadataResponse.MetadataResponseTopic]:
+) -> Steps[list[messages.MetadataResponse.MetadataResponseTopic]]:
     topics = []
     for topic_id in dict.fromkeys(topic.topic_id for topic in requested):
+        yield
         if topic_id == ZERO_UUID:
             continue
         name = snapshot.topic_names.get(topic_id)
@@ -190,7 +238,8 @@ def _topics_by_id(
         elif not context.authorize(request, "DESCRIBE", "TOPIC", name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         else:
-            topics.append(_known_topic(context, request, snapshot, name))
+            known = yield from _known_topic(context, request, snapshot, name)
+            topics.append(known)
             continue
         topics.append(
             messages.MetadataResponse.MetadataResponseTopic(
@@ -205,14 +254,15 @@ def _topic_by_name(
     request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
     name: str,
-) -> messages.MetadataResponse.MetadataResponseTopic:
+) -> Steps[messages.MetadataResponse.MetadataResponseTopic]:
     if not context.authorize(request, "DESCRIBE", "TOPIC", name):
         # Neither whether the topic exists is disclosed, nor its id.
         return messages.MetadataResponse.MetadataResponseTopic(
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
         )
     if name in snapshot.partition_states:
-        return _known_topic(context, request, snapshot, name)
+        known = yield from _known_topic(context, request, snapshot, name)
+        return known
     if topic_name_problem(name) is not None:
         return _missing_topic(context, request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
     body = request.body
@@ -242,7 +292,8 @@ def _topic_operations(
     body = request.body
     if not body.include_topic_authorized_operations:
         return NOT_REQUESTED
-    return authorized_operations(context.authorize, request, "TOPIC", name)
+    reported = context.admission.authorize_reported
+    return authorized_operations(reported, request, "TOPIC", name)
 
 
 def _known_topic(
@@ -250,7 +301,7 @@ def _known_topic(
     request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
     name: str,
-) -> messages.MetadataResponse.MetadataResponseTopic:
+) -> Steps[messages.MetadataResponse.MetadataResponseTopic]:
     """A topic of the snapshot, with its partitions as the request's version tells them.
 
     The partitions are worked out once for a snapshot: clients ask for the same again and
@@ -260,22 +311,20 @@ def _known_topic(
     leaves_out = request.api_version < VERSION_OF_ALL_REPLICAS
     tells_listeners = request.api_version >= VERSION_OF_LISTENER_NOT_FOUND
     key = ("metadata", name, listener_name, leaves_out, tells_listeners)
-    derived = context.metadata_cache.derived_from(snapshot)
-    partitions = derived.get(key)
+    partitions = context.metadata_cache.derived_from(snapshot).get(key)
     if partitions is None:
-        partitions = derived[key] = [
-            _partition(
+        partitions = []
+        for state in snapshot.partition_states[name].values():
+            metadata = partition_metadata(
+                snapshot,
                 state,
-                partition_metadata(
-                    snapshot,
-                    state,
-                    listener_name,
-                    leaves_out_unreachable=leaves_out,
-                    tells_missing_listeners=tells_listeners,
-                ),
+                listener_name,
+                leaves_out_unreachable=leaves_out,
+                tells_missing_listeners=tells_listeners,
             )
-            for state in snapshot.partition_states[name].values()
-        ]
+            partitions.append(_partition(state, metadata))
+            yield
+        context.metadata_cache.derived_from(snapshot)[key] = partitions
     return messages.MetadataResponse.MetadataResponseTopic(
         name=name,
         topic_id=snapshot.topic_ids[name],

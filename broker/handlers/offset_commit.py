@@ -22,8 +22,9 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_SAYS_UNKNOWN_GROUP = 9
@@ -33,14 +34,15 @@ Place: TypeAlias = "messages.OffsetCommitResponse.OffsetCommitResponsePartition"
 """Where a partition's error goes in the response."""
 
 
+@in_steps
 def handle_offset_commit(
     context: HandlerContext, request: Request[messages.OffsetCommitRequest]
-) -> Parked:
+) -> Steps[messages.OffsetCommitResponse | Parked]:
     """Commit what may be committed; the answer comes when it is stored."""
     body = request.body
     may_commit = context.authorize(request, "READ", "GROUP", body.group_id)
     refusal = ErrorCode.NONE if may_commit else ErrorCode.GROUP_AUTHORIZATION_FAILED
-    response, commits, partitions = _resolve(context, request, refusal)
+    response, commits, partitions = yield from _resolve(context, request, refusal)
 
     def respond(errors: Sequence[ErrorCode]) -> None:
         for partition, error in zip(partitions, errors, strict=True):
@@ -48,8 +50,7 @@ def handle_offset_commit(
         request.answer(response)
 
     if not commits:
-        respond(())
-        return PARKED
+        return response
     try:
         context.coordinators.group.commit_offsets(_commit_request(request, commits), respond)
     except KafkaError as failure:
@@ -77,7 +78,7 @@ def _commit_request(
 
 def _resolve(
     context: HandlerContext, request: Request[messages.OffsetCommitRequest], refusal: ErrorCode
-) -> tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Place]]:
+) -> Steps[tuple[messages.OffsetCommitResponse, list[PartitionCommit], list[Place]]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.OffsetCommitResponse
     cache = context.metadata_cache
@@ -85,9 +86,10 @@ def _resolve(
     places: list[Place] = []
     topics = []
     for topic in request.body.topics:
-        name, topic_id, topic_error = _resolve_topic(context, request, topic)
+        name, topic_id, topic_error = _resolve_topic(context, request, topic, refusal)
         partitions = []
         for requested in topic.partitions:
+            yield
             index = requested.partition_index
             error = refusal or topic_error
             if not error and not cache.contains_partition(name, index):
@@ -118,6 +120,7 @@ def _resolve_topic(
     context: HandlerContext,
     request: Request[messages.OffsetCommitRequest],
     topic: messages.OffsetCommitRequest.OffsetCommitRequestTopic,
+    refusal: ErrorCode,
 ) -> tuple[str, bytes, ErrorCode]:
     """A topic's name and id, and the error that all its partitions get, if any."""
     name = topic.name
@@ -130,6 +133,6 @@ def _resolve_topic(
         name = known
     else:
         topic_id = context.metadata_cache.topic_id(name) or ZERO_UUID
-    if not context.authorize(request, "READ", "TOPIC", name):
+    if not refusal and not context.authorize(request, "READ", "TOPIC", name):
         return name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return name, topic_id, ErrorCode.NONE

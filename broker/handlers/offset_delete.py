@@ -12,17 +12,19 @@ from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 OF_PARTITIONS = (ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 """What a coordinator says of single partitions; anything else befell the whole request."""
 
 
+@in_steps
 def handle_offset_delete(
     context: HandlerContext, request: Request[messages.OffsetDeleteRequest]
-) -> Parked:
+) -> Steps[messages.OffsetDeleteResponse | Parked]:
     """Delete what may be deleted; the answer comes when that is stored."""
     body = request.body
     if not context.authorize(request, "DELETE", "GROUP", body.group_id):
@@ -35,6 +37,7 @@ def handle_offset_delete(
         may_read = context.authorize(request, "READ", "TOPIC", topic.name)
         partitions = []
         for requested in topic.partitions:
+            yield
             key = (topic.name, requested.partition_index)
             error = ErrorCode.NONE
             if not may_read:

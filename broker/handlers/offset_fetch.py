@@ -13,7 +13,7 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -21,8 +21,9 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 from .offset_commit import FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS
 
@@ -68,28 +69,29 @@ class GroupAnswer(NamedTuple):
     topics: list[tuple[RequestedTopic, list[Answered]]]
 
 
+@in_steps
 def handle_offset_fetch(
     context: HandlerContext, request: Request[messages.OffsetFetchRequest]
-) -> Parked:
+) -> Steps[messages.OffsetFetchResponse | Parked]:
     """Fetch the offsets of every group; answer when the last is done."""
     body = request.body
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
-        requested = [
+        requested = _once(
             RequestedGroup(group.group_id, group.topics, *_member(request, group))
             for group in body.groups
-        ]
+        )
     else:
         requested = [RequestedGroup(body.group_id, body.topics)]
-    answers: dict[int, GroupAnswer] = {}
+    found: dict[int, tuple[ErrorCode, GroupOffsets]] = {}
+    is_parked = False
 
     def fetched(index: int, error: ErrorCode, offsets: GroupOffsets) -> None:
-        answers[index] = _group_answer(context, request, requested[index], error, offsets)
-        if len(answers) == len(requested):
-            _answer(request, [answers[number] for number in range(len(requested))])
+        found[index] = error, offsets
+        if is_parked and len(found) == len(requested):
+            request.answer_after(_answer(context, request, requested, found))
 
-    if not requested:
-        _answer(request, [])
     for index, group in enumerate(requested):
+        yield
         try:
             if not context.authorize(request, "DESCRIBE", "GROUP", group.group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -102,7 +104,24 @@ def handle_offset_fetch(
             )
         except KafkaError as refusal:
             fetched(index, refusal.code, GroupOffsets())
-    return PARKED
+    if len(found) < len(requested):
+        is_parked = True
+        return PARKED
+    response = yield from _answer(context, request, requested, found)
+    return response
+
+
+def _once(groups: Iterable[RequestedGroup]) -> list[RequestedGroup]:
+    """The groups, but for those all of whose offsets are requested again."""
+    once: list[RequestedGroup] = []
+    all_of: set[str] = set()
+    for group in groups:
+        if group.topics is None:
+            if group.group_id in all_of:
+                continue
+            all_of.add(group.group_id)
+        once.append(group)
+    return once
 
 
 def _member(
@@ -121,7 +140,7 @@ def _group_answer(
     requested: RequestedGroup,
     error: ErrorCode,
     offsets: GroupOffsets,
-) -> GroupAnswer:
+) -> Steps[GroupAnswer]:
     if error:
         topics = []
         if request.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
@@ -135,17 +154,14 @@ def _group_answer(
     else:
         named = _requested_topics(context, request, requested.topics)
     require_stable = request.body.require_stable
-    return GroupAnswer(
-        requested.group_id,
-        ErrorCode.NONE,
-        [
-            (
-                topic,
-                [_position(offsets, topic, index, require_stable) for index in topic.partitions],
-            )
-            for topic in named
-        ],
-    )
+    answer = GroupAnswer(requested.group_id, ErrorCode.NONE, [])
+    for topic in named:
+        positions = []
+        for index in topic.partitions:
+            positions.append(_position(offsets, topic, index, require_stable))
+            yield
+        answer.topics.append((topic, positions))
+    return answer
 
 
 def _position(
@@ -201,55 +217,58 @@ def _all_topics(
     ]
 
 
-def _answer(request: Request[messages.OffsetFetchRequest], groups: list[GroupAnswer]) -> None:
+def _answer(
+    context: HandlerContext,
+    request: Request[messages.OffsetFetchRequest],
+    requested: Sequence[RequestedGroup],
+    found: Mapping[int, tuple[ErrorCode, GroupOffsets]],
+) -> Steps[messages.OffsetFetchResponse]:
     response = messages.OffsetFetchResponse
-    if request.api_version >= FIRST_VERSION_WITH_GROUPS:
-        request.answer(response(groups=[_group_response(group) for group in groups]))
-        return
-    group = groups[0]
-    request.answer(
-        response(
-            error_code=group.error,
-            topics=[
-                response.OffsetFetchResponseTopic(
-                    name=topic.name,
-                    partitions=[
-                        response.OffsetFetchResponsePartition(
-                            partition_index=index,
-                            committed_offset=position.offset,
-                            committed_leader_epoch=position.leader_epoch,
-                            metadata=position.metadata,
-                            error_code=error,
-                        )
-                        for index, position, error in partitions
-                    ],
-                )
-                for topic, partitions in group.topics
-            ],
-        )
-    )
-
-
-def _group_response(group: GroupAnswer) -> messages.OffsetFetchResponse.OffsetFetchResponseGroup:
-    response = messages.OffsetFetchResponse
-    return response.OffsetFetchResponseGroup(
-        group_id=group.group_id,
-        error_code=group.error,
-        topics=[
-            response.OffsetFetchResponseTopics(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    response.OffsetFetchResponsePartitions(
-                        partition_index=index,
-                        committed_offset=position.offset,
-                        committed_leader_epoch=position.leader_epoch,
-                        metadata=position.metadata,
-                        error_code=error,
+    groups = []
+    for index, group in enumerate(requested):
+        answer = yield from _group_answer(context, request, group, *found[index])
+        if request.api_version < FIRST_VERSION_WITH_GROUPS:
+            return response(
+                error_code=answer.error,
+                topics=[
+                    response.OffsetFetchResponseTopic(
+                        name=topic.name,
+                        partitions=[
+                            response.OffsetFetchResponsePartition(
+                                partition_index=index,
+                                committed_offset=position.offset,
+                                committed_leader_epoch=position.leader_epoch,
+                                metadata=position.metadata,
+                                error_code=error,
+                            )
+                            for index, position, error in partitions
+                        ],
                     )
-                    for index, position, error in partitions
+                    for topic, partitions in answer.topics
                 ],
             )
-            for topic, partitions in group.topics
-        ],
-    )
+        in_response = yield from _group_response(answer)
+        groups.append(in_response)
+    return response(groups=groups)
+
+
+def _group_response(
+    group: GroupAnswer,
+) -> Steps[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
+    response = messages.OffsetFetchResponse
+    in_response = response.OffsetFetchResponseGroup(group_id=group.group_id, error_code=group.error)
+    for topic, partitions in group.topics:
+        of_topic = response.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id)
+        for index, position, error in partitions:
+            of_topic.partitions.append(
+                response.OffsetFetchResponsePartitions(
+                    partition_index=index,
+                    committed_offset=position.offset,
+                    committed_leader_epoch=position.leader_epoch,
+                    metadata=position.metadata,
+                    error_code=error,
+                )
+            )
+            yield
+        in_response.topics.append(of_topic)
+    return in_response

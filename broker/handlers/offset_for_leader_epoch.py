@@ -11,24 +11,30 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import Steps
+from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
+from ..request.outcomes import in_steps
 from ..request.requests import Request
 
 
+@in_steps
 def handle_offset_for_leader_epoch(
     context: HandlerContext, request: Request[messages.OffsetForLeaderEpochRequest]
-) -> Answer[messages.OffsetForLeaderEpochResponse]:
+) -> Steps[messages.OffsetForLeaderEpochResponse]:
     """Answer from the partition's epoch cache."""
     body = request.body
     response = messages.OffsetForLeaderEpochResponse
     topics = []
+    is_broker = context.admission.has_authorizer and context.admission.is_allowed(
+        request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
+    )
     for topic in body.topics:
         partitions = []
         for requested in topic.partitions:
             error, epoch, end_offset = ErrorCode.NONE, -1, -1
             try:
-                if not context.authorize(request, "DESCRIBE", "TOPIC", topic.topic):
+                if not (is_broker or context.authorize(request, "DESCRIBE", "TOPIC", topic.topic)):
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = context.replica_manager.partition_or_error(
                     TopicPartition(topic.topic, requested.partition)
@@ -45,5 +51,6 @@ def handle_offset_for_leader_epoch(
                     end_offset=end_offset,
                 )
             )
+            yield
         topics.append(response.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
-    return Answer(response(topics=topics))
+    return response(topics=topics)

@@ -15,13 +15,16 @@ before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.append import PartitionResponse
+from ...runtime.long_work import Steps, in_batches
 from ...storage.log.append_origin import AppendOrigin
 from ..request.context import HandlerContext
-from ..request.outcomes import AT_FLUSH, PARKED, AtFlush, Parked
+from ..request.outcomes import AT_FLUSH, PARKED, AtFlush, Parked, Stepwise
 from ..request.produce_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     PartitionKey,
@@ -35,11 +38,13 @@ from ..request.transactional_produce import append_transactional
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics, as Kafka's tools do."""
+PARTITIONS_PER_PIECE = 4
+"""So many partitions of a long request are one item of its steps."""
 
 
 def handle_produce(
     context: HandlerContext, request: Request[messages.ProduceRequest]
-) -> AtFlush | Parked:
+) -> AtFlush | Parked | Stepwise[messages.ProduceResponse]:
     """Stage every partition's batch; the flush of this pass answers.
 
     What begins a transaction may first have to be verified, and is answered later.
@@ -56,22 +61,11 @@ def handle_produce(
         and context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id)
     ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.is_long and not in_transaction:
+        return Stepwise(_produce_in_steps(context, request))
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[PartitionKey, PartitionResponse] = {}
-    names: list[str | None] = []
-    for topic in body.topic_data:
-        name = _topic_name(context, request, topic, refused)
-        names.append(name)
-        if name is None:
-            continue
-        for partition in topic.partition_data:
-            records = partition.records
-            refusal = refusal_of(request.api_version, records, transactional_id is not None)
-            if refusal is not None:
-                refused[partition_key(request.api_version, topic, partition.index)] = refusal
-            else:
-                assert records is not None
-                entries[TopicPartition(name, partition.index)] = records
+    names = [_take_topic(context, request, topic, entries, refused) for topic in body.topic_data]
 
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
         _answer(context, request, names, results, refused)
@@ -98,6 +92,102 @@ def handle_produce(
         on_complete=on_complete,
     )
     return AT_FLUSH
+
+
+def _take_topic(
+    context: HandlerContext,
+    request: Request[messages.ProduceRequest],
+    topic: messages.ProduceRequest.TopicProduceData,
+    entries: dict[TopicPartition, memoryview],
+    refused: dict[PartitionKey, PartitionResponse],
+) -> str | None:
+    """Add a topic's partitions to those to append to, or to those refused; returns its name."""
+    name = _topic_name(context, request, topic, refused)
+    if name is not None:
+        for partition in topic.partition_data:
+            records = partition.records
+            refusal = refusal_of(
+                request.api_version, records, request.body.transactional_id is not None
+            )
+            if refusal is not None:
+                refused[partition_key(request.api_version, topic, partition.index)] = refusal
+            else:
+                assert records is not None
+                entries[TopicPartition(name, partition.index)] = records
+    return name
+
+
+def _produce_in_steps(
+    context: HandlerContext, request: Request[messages.ProduceRequest]
+) -> Steps[messages.ProduceResponse | Parked]:
+    """Append to many partitions, some at a time, and answer when the last is appended to."""
+    body = request.body
+    entries: dict[TopicPartition, memoryview] = {}
+    refused: dict[PartitionKey, PartitionResponse] = {}
+    pieces = _pieces(body)
+    names = []
+    for piece in pieces:
+        names.append(_take_topic(context, request, piece, entries, refused))
+        yield
+    results: dict[TopicPartition, PartitionResponse] = {}
+    waiting = 1  # this work, which may not be over before the last append is begun
+
+    def on_complete(appended: dict[TopicPartition, PartitionResponse]) -> None:
+        nonlocal waiting
+        results.update(appended)
+        waiting -= 1
+        if not waiting:
+            _answer(context, request, names, results, refused, pieces)
+
+    for batch in in_batches(list(entries), PARTITIONS_PER_PIECE):
+        waiting += 1
+        context.replica_manager.append_records(
+            timeout_ms=body.timeout_ms,
+            required_acks=body.acks,
+            internal_topics_allowed=request.client_id == ADMIN_CLIENT_ID,
+            origin=AppendOrigin.CLIENT,
+            entries={each: entries[each] for each in batch},
+            on_complete=on_complete,
+        )
+        yield
+    on_complete({})
+    return PARKED
+
+
+def _pieces(
+    body: messages.ProduceRequest,
+) -> list[messages.ProduceRequest.TopicProduceData]:
+    """The request's topics, those of many partitions in pieces."""
+    return [
+        messages.ProduceRequest.TopicProduceData(
+            name=topic.name, topic_id=topic.topic_id, partition_data=list(batch)
+        )
+        for topic in body.topic_data
+        for batch in in_batches(topic.partition_data, PARTITIONS_PER_PIECE)
+    ]
+
+
+def _response_in_steps(
+    context: HandlerContext,
+    request: Request[messages.ProduceRequest],
+    pieces: Sequence[messages.ProduceRequest.TopicProduceData],
+    names: Sequence[str | None],
+    results: dict[TopicPartition, PartitionResponse],
+    refused: dict[PartitionKey, PartitionResponse],
+) -> Steps[messages.ProduceResponse]:
+    answer = messages.ProduceResponse()
+    for piece, name in zip(pieces, names, strict=True):
+        part = produce_response(context, request, [piece], [name], results, refused)
+        (topic,) = part.responses
+        last = answer.responses[-1] if answer.responses else None
+        if last is not None and (last.name, last.topic_id) == (topic.name, topic.topic_id):
+            last.partition_responses += topic.partition_responses
+        else:
+            answer.responses.append(topic)
+        known = {each.node_id for each in answer.node_endpoints}
+        answer.node_endpoints += [each for each in part.node_endpoints if each.node_id not in known]
+        yield
+    return answer
 
 
 def _topic_name(
@@ -137,14 +227,18 @@ def _refuse_all(request: Request[messages.ProduceRequest], error: ErrorCode) -> 
 def _answer(
     context: HandlerContext,
     request: Request[messages.ProduceRequest],
-    names: list[str | None],
+    names: Sequence[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[PartitionKey, PartitionResponse],
+    pieces: Sequence[messages.ProduceRequest.TopicProduceData] | None = None,
 ) -> None:
+    topics = request.body.topic_data
     if request.body.acks == 0:
         _answer_without_acks(request, [*results.values(), *refused.values()])
+    elif pieces is not None:
+        request.answer_after(_response_in_steps(context, request, pieces, names, results, refused))
     else:
-        request.answer(produce_response(context, request, names, results, refused))
+        request.answer(produce_response(context, request, topics, names, results, refused))
 
 
 def _answer_without_acks(

@@ -1,26 +1,71 @@
 """SaslAuthenticate (36), versions 0-2: one step of an authentication (KIP-152).
 
-Behaviour: ILLEGAL_SASL_STATE, as on every listener of Kafka's that needs no SASL or where
-it is over; listeners that do need it are not served yet.
-Version notes: 1 tells for how long a session holds (KIP-368); 2 is flexible.
+Behaviour: what the mechanism answers; SASL_AUTHENTICATION_FAILED with a text that does not tell
+whether the user exists, after `connection.failed.authentication.delay.ms`, and then the connection
+is closed. ILLEGAL_SASL_STATE where no SaslHandshake came before. On the listener that brokers use
+among themselves another broker proves here that it is one (`interbroker.registered_brokers`), once
+it has logged in if that is needed.
+Version notes: 1 tells for how long a login holds (KIP-368); 2 is flexible.
+Departures from Kafka: it has no such proof; a Kafka broker is known by its address.
 """
 
 from __future__ import annotations
 
 from ...common.errors import ErrorCode
 from ...protocol import messages
+from ...security.authenticator.exchange import RefusedError
+from ...security.authenticator.sasl_authenticator import SaslState
+from ..interbroker.registered_brokers import RegisteredBrokers
+from ..request.authentication import refuse
 from ..request.context import HandlerContext
-from ..request.outcomes import Answer
-from ..request.requests import Request
+from ..request.outcomes import PARKED, Answer, Parked
+from ..request.requests import ClientConnection, Request
 
 
 def handle_sasl_authenticate(
     context: HandlerContext, request: Request[messages.SaslAuthenticateRequest]
-) -> Answer[messages.SaslAuthenticateResponse]:
-    """Refuse: nobody needs to authenticate here."""
+) -> Answer[messages.SaslAuthenticateResponse] | Parked:
+    """Take a client's token, or what another broker proves itself by."""
+    connection = request.connection
+    token = bytes(request.body.auth_bytes)
+    authenticator = connection.authenticator
+    if authenticator is None or authenticator.state is not SaslState.AUTHENTICATING:
+        return _answer_broker(context.registered_brokers, connection, token)
+    try:
+        answer = authenticator.authenticate(token, context.clock.monotonic_ms())
+    except RefusedError as refusal:
+        response = messages.SaslAuthenticateResponse(
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refusal)
+        )
+        refuse(connection, authenticator, str(refusal), request, response)
+        return PARKED
     return Answer(
         messages.SaslAuthenticateResponse(
+            auth_bytes=answer.token, session_lifetime_ms=answer.session_lifetime_ms
+        )
+    )
+
+
+def _answer_broker(
+    brokers: RegisteredBrokers, connection: ClientConnection, token: bytes
+) -> Answer[messages.SaslAuthenticateResponse]:
+    """Challenge another broker, or verify its proof; nobody else has to say anything here."""
+    response = messages.SaslAuthenticateResponse
+    if connection.challenge:
+        if brokers.verify(connection, token):
+            return Answer(response())
+        return Answer(
+            response(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                error_message="this is not the proof of a broker of this cluster",
+            )
+        )
+    challenge = brokers.challenge(connection, token)
+    if challenge is not None:
+        return Answer(response(auth_bytes=challenge))
+    return Answer(
+        response(
             error_code=ErrorCode.ILLEGAL_SASL_STATE,
-            error_message="this listener asks for no authentication",
+            error_message="SaslAuthenticate request received after successful authentication",
         )
     )

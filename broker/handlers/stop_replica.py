@@ -16,10 +16,16 @@ from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_stop_replica
 from ...protocol import messages
+from ...runtime.long_work import in_batches, map_in_steps, run_in_steps
+from ..interbroker.broker_requests import (
+    require_broker,
+    require_current_broker_epoch,
+    require_known_controller,
+)
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
-from .leader_and_isr import PARTITIONS_PER_STEP, require_current_broker_epoch
+from .leader_and_isr import PARTITIONS_PER_STEP
 
 
 @in_task
@@ -28,23 +34,27 @@ async def handle_stop_replica(
 ) -> messages.StopReplicaResponse:
     """Stop, some partitions at a time."""
     body = request.body
-    require_current_broker_epoch(context, request, body.broker_epoch)
+    await require_broker(context, request)
+    require_current_broker_epoch(context, body.broker_epoch)
+    await require_known_controller(context, body.controller_epoch)
     response = messages.StopReplicaResponse
-    stopped = decode_stop_replica(body)
+    stopped = await run_in_steps(decode_stop_replica(body))
     errors: dict[TopicPartition, ErrorCode] = {}
-    for start in range(0, len(stopped), PARTITIONS_PER_STEP):
-        if start:
+    for batch in in_batches(stopped, PARTITIONS_PER_STEP):
+        if errors:
             await trio.lowlevel.checkpoint()
-        errors |= context.replica_manager.stop_replicas(
-            body.controller_epoch, stopped[start : start + PARTITIONS_PER_STEP]
-        )
+        errors |= context.replica_manager.stop_replicas(body.controller_epoch, batch)
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
     return response(
         error_code=stale if stale in errors.values() else ErrorCode.NONE,
-        partition_errors=[
-            response.StopReplicaPartitionError(
-                topic_name=topic, partition_index=partition, error_code=code
-            )
-            for (topic, partition), code in errors.items()
-        ],
+        partition_errors=await run_in_steps(map_in_steps(_answered, errors.items())),
+    )
+
+
+def _answered(
+    stopped: tuple[TopicPartition, ErrorCode],
+) -> messages.StopReplicaResponse.StopReplicaPartitionError:
+    (topic, partition), code = stopped
+    return messages.StopReplicaResponse.StopReplicaPartitionError(
+        topic_name=topic, partition_index=partition, error_code=code
     )

@@ -25,9 +25,10 @@ from ...coordinator.append_errors import commit_error
 from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
@@ -38,9 +39,10 @@ Place: TypeAlias = "messages.TxnOffsetCommitResponse.TxnOffsetCommitResponsePart
 """Where a partition's error goes in the response."""
 
 
+@in_steps
 def handle_txn_offset_commit(
     context: HandlerContext, request: Request[messages.TxnOffsetCommitRequest]
-) -> Parked:
+) -> Steps[messages.TxnOffsetCommitResponse | Parked]:
     """Have the transaction verified, then commit; the answer comes when it is stored."""
     body = request.body
     refusal = ErrorCode.NONE
@@ -48,7 +50,7 @@ def handle_txn_offset_commit(
         refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     elif not context.authorize(request, "READ", "GROUP", body.group_id):
         refusal = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    response, commits, places = _resolve(context, request, refusal)
+    response, commits, places = yield from _resolve(context, request, refusal)
 
     def respond(errors: Sequence[ErrorCode]) -> None:
         for place, error in zip(places, errors, strict=True):
@@ -59,8 +61,7 @@ def handle_txn_offset_commit(
         respond([error] * len(commits))
 
     if not commits:
-        respond(())
-        return PARKED
+        return response
     coordinator = context.coordinators.group
     offsets_partition = TopicPartition(CONSUMER_OFFSETS, coordinator.partition_for(body.group_id))
 
@@ -130,7 +131,7 @@ def _client_error(version: int, error: ErrorCode) -> ErrorCode:
 
 def _resolve(
     context: HandlerContext, request: Request[messages.TxnOffsetCommitRequest], refusal: ErrorCode
-) -> tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Place]]:
+) -> Steps[tuple[messages.TxnOffsetCommitResponse, list[PartitionCommit], list[Place]]]:
     """The response with all that is refused already, and the commits left with their places."""
     response = messages.TxnOffsetCommitResponse
     cache = context.metadata_cache
@@ -144,6 +145,7 @@ def _resolve(
             topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = []
         for requested in topic.partitions:
+            yield
             index = requested.partition_index
             error = topic_error
             if not error and not cache.contains_partition(topic.name, index):

@@ -12,6 +12,7 @@ kind of change and can only validate; 2 answers without a result for each featur
 
 from __future__ import annotations
 
+from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.feature_levels import FeatureUpdate
 from ...protocol import messages
@@ -52,7 +53,9 @@ async def _update(
     response = messages.UpdateFeaturesResponse()
     if request.api_version <= LAST_VERSION_WITH_RESULTS:
         response.results = [
-            messages.UpdateFeaturesResponse.UpdatableFeatureResult(feature=update.feature)
+            messages.UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=update.feature, error_message=DEFAULT_TEXTS[ErrorCode.NONE]
+            )
             for update in body.feature_updates
         ]
     return response

@@ -19,10 +19,14 @@ from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
+from ..interbroker.broker_requests import (
+    require_broker,
+    require_current_broker_epoch,
+    require_known_controller,
+)
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
-from .leader_and_isr import require_current_broker_epoch
 
 
 @in_task
@@ -31,9 +35,12 @@ async def handle_update_metadata(
 ) -> messages.UpdateMetadataResponse:
     """Replace the snapshot; tombstone what was deleted."""
     body = request.body
-    require_current_broker_epoch(context, request, body.broker_epoch)
+    await require_broker(context, request)
+    require_current_broker_epoch(context, body.broker_epoch)
+    await require_known_controller(context, body.controller_epoch)
     cache = context.metadata_cache
-    news = named_topics(body) - cache.snapshot.topic_configs.keys()
+    topics = await run_in_steps(named_topics(body))
+    news = topics - cache.snapshot.topic_configs.keys()
     read = await read_topic_overrides(context.metadata_store, news) if news else {}
     known = cache.snapshot.topic_configs
     steps = decode_update_metadata(body, lambda topic: known.get(topic) or read.get(topic, {}))

@@ -10,62 +10,90 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import Steps, in_batches
 from ..interbroker.transaction_markers import Marker, MarkerErrors
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
+PARTITIONS_PER_PIECE = 4
+"""A marker in so many partitions is one item of the steps."""
+PIECES_PER_FLUSH = 64
+"""After so many the logs are written, once for all of them: what is staged is in memory."""
 
+
+@in_steps
 def handle_write_txn_markers(
     context: HandlerContext, request: Request[messages.WriteTxnMarkersRequest]
-) -> Parked:
+) -> Steps[messages.WriteTxnMarkersResponse | Parked]:
     """Write every marker; answer when the last is written."""
-    if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME) and not context.authorize(
-        request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME
+    if not (
+        context.admission.is_allowed(request, "ALTER", "CLUSTER", CLUSTER_NAME)
+        or context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     body = request.body
-    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in body.markers):
-        # Nobody's marker would end nothing. Kafka fails to build it, and says no more either.
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    markers = [
-        Marker(
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.coordinator_epoch,
-            marker.transaction_result,
-            dict.fromkeys(
-                TopicPartition(topic.name, index)
-                for topic in marker.topics
-                for index in topic.partition_indexes
-            ),
-            marker.transaction_version,
-        )
-        for marker in body.markers
-    ]
-    results: dict[int, MarkerErrors] = {marker.producer_id: {} for marker in markers}
-    waiting = len(markers)
-    if not markers:
-        request.answer(messages.WriteTxnMarkersResponse())
-        return PARKED
-    for marker in markers:
+    results: dict[int, MarkerErrors] = {}
+    for requested in body.markers:
+        if requested.producer_id < 0 or requested.producer_epoch < 0:
+            # Nobody's marker would end nothing. Kafka fails to build it, and says no more either.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        results[requested.producer_id] = {}
+        yield
+    waiting = 1  # the writing itself, which may not end before the last is begun
 
-        def written(errors: MarkerErrors, producer_id: int = marker.producer_id) -> None:
-            nonlocal waiting
-            results[producer_id].update(errors)
-            waiting -= 1
-            if not waiting:
-                request.answer(_response(results))
+    def written(producer_id: int, errors: MarkerErrors) -> None:
+        nonlocal waiting
+        results[producer_id].update(errors)
+        end_one()
 
-        context.coordinators.marker_writer.write(marker, written)
+    def end_one() -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting:
+            request.answer_after(_response(results))
+
+    pieces = 0
+    for requested in body.markers:
+        partitions = yield from _partitions(requested)
+        for batch in in_batches(partitions, PARTITIONS_PER_PIECE):
+            marker = Marker(
+                requested.producer_id,
+                requested.producer_epoch,
+                requested.coordinator_epoch,
+                requested.transaction_result,
+                batch,
+                requested.transaction_version,
+            )
+            waiting += 1
+            context.coordinators.marker_writer.write(marker, partial(written, marker.producer_id))
+            pieces += 1
+            if pieces % PIECES_PER_FLUSH == 0:
+                context.replica_manager.flush()
+            yield
+    end_one()
     return PARKED
 
 
-def _response(results: dict[int, MarkerErrors]) -> messages.WriteTxnMarkersResponse:
+def _partitions(
+    requested: messages.WriteTxnMarkersRequest.WritableTxnMarker,
+) -> Steps[list[TopicPartition]]:
+    """Where a marker goes, each partition once."""
+    partitions: dict[TopicPartition, None] = {}
+    for topic in requested.topics:
+        for index in topic.partition_indexes:
+            partitions[TopicPartition(topic.name, index)] = None
+            yield
+    return list(partitions)
+
+
+def _response(results: dict[int, MarkerErrors]) -> Steps[messages.WriteTxnMarkersResponse]:
     response = messages.WriteTxnMarkersResponse
     markers = []
     for producer_id, errors in results.items():
@@ -78,6 +106,7 @@ def _response(results: dict[int, MarkerErrors]) -> messages.WriteTxnMarkersRespo
                     partition_index=topic_partition.partition, error_code=error
                 )
             )
+            yield
         markers.append(
             response.WritableTxnMarkerResult(
                 producer_id=producer_id,

@@ -11,15 +11,21 @@ from ...client.network.connection import Connection, open_connection
 from ...client.network.opening import Connect
 from ...client.settings import ClientSettings
 from ...common.live_broker import EndPoint
+from ...protocol.api_keys import ApiKey
+from .registered_brokers import VERSIONS as AUTHENTICATION_VERSIONS
+from .registered_brokers import RegisteredBrokers
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
     from ...metadata.metadata_cache import MetadataCache
+    from ...security.authenticator.sasl_listeners import SaslListeners
     from ...security.tls.listeners import TlsListeners
 
 TRUSTED_BYTES = 16 << 20
 """Brokers of one cluster mean what they announce; a follower is given 10 MiB at a time."""
+
+LOGIN_VERSIONS: Mapping[int, int] = {ApiKey.SASL_HANDSHAKE: 1, **AUTHENTICATION_VERSIONS}
 
 
 class BrokerLinks:
@@ -32,7 +38,9 @@ class BrokerLinks:
         broker_id: this one, which the others see as the client id.
         listener_name: the listener used.
         cache: says where brokers are.
+        registered: has the others know that the connections are a broker's.
         tls: how brokers speak TLS, if they do.
+        sasl: how they log in, if they do.
 
     Attributes:
         connect: opens streams to other brokers; None: as always, by TCP.
@@ -43,19 +51,35 @@ class BrokerLinks:
         broker_id: int,
         listener_name: str,
         cache: MetadataCache,
+        registered: RegisteredBrokers,
         tls: TlsListeners | None = None,
+        sasl: SaslListeners | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._listener_name = listener_name
         self._cache = cache
+        self._registered = registered
         self._tls = tls
+        self._sasl = sasl
         self.connect: Connect | None = None
 
     @asynccontextmanager
     async def to_endpoint(
-        self, endpoint: EndPoint, versions: Mapping[int, int], client_id: str | None = None
+        self,
+        broker_id: int,
+        endpoint: EndPoint,
+        versions: Mapping[int, int],
+        client_id: str | None = None,
     ) -> AsyncIterator[Connection]:
         """A connection to where a broker is reached, for these APIs. Raises ClientError."""
+
+        login = None if self._sasl is None else self._sasl.to_brokers(self._listener_name)
+
+        async def authenticate(connection: Connection) -> None:
+            if login is not None:
+                await login(connection)
+            await self._registered.authenticate(connection, broker_id)
+
         settings = ClientSettings(
             client_id=client_id or str(self._broker_id), trusted_answer_bytes=TRUSTED_BYTES
         )
@@ -65,7 +89,8 @@ class BrokerLinks:
             settings,
             connect=self.connect,
             ssl_context=self._ssl_context(),
-            fixed_versions=dict(versions),
+            authenticate=authenticate,
+            fixed_versions={**versions, **LOGIN_VERSIONS},
         ) as connection:
             yield connection
 
@@ -78,7 +103,7 @@ class BrokerLinks:
         endpoint = None if broker is None else broker.endpoint(self._listener_name)
         if endpoint is None:
             raise ConnectError(f"broker {broker_id} is not alive, as far as is known")
-        async with self.to_endpoint(endpoint, versions, client_id) as connection:
+        async with self.to_endpoint(broker_id, endpoint, versions, client_id) as connection:
             yield connection
 
     def _ssl_context(self) -> SSLContext | None:

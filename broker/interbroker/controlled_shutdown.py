@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+
+import trio
 
 from ...client.errors import ClientError
 from ...common.errors import ErrorCode, KafkaError
@@ -10,6 +13,7 @@ from ...config.broker_config import BrokerConfig
 from ...controller.controller import Controller
 from ...metadata.metadata_cache import MetadataCache, MetadataSnapshot
 from ...metadata.metadata_waiting import wait_for_metadata
+from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from .broker_links import BrokerLinks
@@ -20,6 +24,9 @@ CONTROLLED_SHUTDOWN_VERSION = 3
 SHUTDOWN_RETRY_BACKOFF_MS = 500
 """Kafka waits 5 s (controlled.shutdown.retry.backoff.ms), which whoever stops a broker of a
 test would not."""
+
+METADATA_VERSION = 12
+FORGOTTEN_POLL_MS = 10
 
 PROPAGATION_MS_MAX = 1_000
 """How long to wait until the other brokers may know who leads in this broker's place."""
@@ -57,6 +64,7 @@ class ControlledShutdown:
             controller_id = cache.controller_id
             failure = await self._try()
             if failure is None and cache.controller_id == controller_id:
+                await self._deregister()
                 logger.info("controlled shutdown of broker %d succeeded", broker_id)
                 return
             if failure is None:
@@ -72,6 +80,36 @@ class ControlledShutdown:
                 return
             logger.info("retrying controlled shutdown after: %s", failure)
         logger.info("broker %d is the last one of its cluster", broker_id)
+
+    async def _deregister(self) -> None:
+        """Leave the cluster while this broker still answers.
+
+        Returns when the others name it to clients no more, neither as a broker nor as a leader, or
+        after `PROPAGATION_MS_MAX`. Until then a client that comes here is told who leads now.
+        """
+        others = self._cache.snapshot.alive_brokers.keys() - {self._broker_id}
+        try:
+            await self._controller.deregister()
+        except (MetadataStoreError, KafkaError) as error:
+            logger.warning("broker %d could not deregister: %s", self._broker_id, error)
+            return
+        with trio.move_on_after(PROPAGATION_MS_MAX / 1000):
+            async with trio.open_nursery() as nursery:
+                for other in others:
+                    nursery.start_soon(self._wait_until_forgotten, other)
+
+    async def _wait_until_forgotten(self, other: int) -> None:
+        """Wait until a broker names this one no more, or there is no controller to tell it."""
+        request = messages.MetadataRequest(topics=[])
+        versions: dict[int, int] = {ApiKey.METADATA: METADATA_VERSION}
+        with suppress(ClientError):  # it is gone, too
+            async with self._links.to_broker(other, versions) as connection:
+                while True:
+                    answer = await connection.request(request, version=METADATA_VERSION)
+                    alive = {broker.node_id for broker in answer.brokers}
+                    if self._broker_id not in alive or answer.controller_id not in alive:
+                        return
+                    await trio.sleep(FORGOTTEN_POLL_MS / 1000)
 
     def _has_others(self, snapshot: MetadataSnapshot) -> bool:
         """Whether there is anybody to give partitions to."""

@@ -3,15 +3,18 @@
 A client may send CreateTopics and its like to any broker, as with Kafka 4. Where this broker
 is not the controller the request is sent on as it is, and the controller's answer becomes the
 answer. One that was sent on is not sent on again, so two brokers that each take the other for
-the controller cannot play ping-pong.
+the controller cannot play ping-pong. The controller authorizes it as if its client had come to it,
+and counts it for that client's quotas (as Kafka does with Envelope, KIP-590).
 """
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar, cast
+from urllib.parse import quote, unquote
 
 import trio
 
@@ -47,23 +50,32 @@ ResultT = TypeVar("ResultT")
 AsyncHandler = Callable[[HandlerContext, Request[BodyT]], Awaitable[ResponseT]]
 
 
-def on_controller(handler: AsyncHandler[BodyT, ResponseT]) -> AsyncHandler[BodyT, ResponseT]:
+def on_controller(
+    handler: AsyncHandler[BodyT, ResponseT], *, heeds_timeout: bool = True
+) -> AsyncHandler[BodyT, ResponseT]:
     """Have a handler run on the controller, whichever broker its request came to.
 
     It may find that this broker is the controller no more and raise NOT_CONTROLLER; then the
     request is sent on.
+
+    Args:
+        heeds_timeout: whether the request's own time-out counts, if it has one.
     """
 
     @wraps(handler)
     async def handle_or_send_on(context: HandlerContext, request: Request[BodyT]) -> ResponseT:
-        timeout_ms = getattr(request.body, "timeout_ms", DEFAULT_TIMEOUT_MS)
+        timeout_ms = DEFAULT_TIMEOUT_MS
+        if heeds_timeout:
+            timeout_ms = getattr(request.body, "timeout_ms", DEFAULT_TIMEOUT_MS)
         if request.client_id.startswith(FORWARDED_BY):
-            return await handler(context, request)
+            return await handler(context, _on_behalf(context, request))
 
         async def here() -> ResponseT:
             return await handler(context, request)
 
-        answer = await ask_controller(context, request.body, request.api_version, timeout_ms, here)
+        answer = await ask_controller(
+            context, request.body, request.api_version, timeout_ms, here, _client_of(request)
+        )
         return cast("ResponseT", answer)  # the controller answers with its API's response, too
 
     return handle_or_send_on
@@ -75,12 +87,14 @@ async def ask_controller(
     version: int,
     timeout_ms: int,
     here: Callable[[], Awaitable[ResultT]],
+    on_behalf: str = "",
 ) -> ResultT | Message:
     """The answer of the controller, found again for as long as the time-out lasts.
 
     Args:
         body: the request, to be sent in `version`.
         here: what to do where this broker is the controller.
+        on_behalf: of which client it is (`_client_of`); empty: this broker's own.
 
     Raises:
         KafkaError: REQUEST_TIMED_OUT, the controller was not found, or did not answer.
@@ -94,7 +108,7 @@ async def ask_controller(
                     if refusal.code is not ErrorCode.NOT_CONTROLLER:
                         raise
             else:
-                answer = await _send_on(context, body, version, timeout_ms)
+                answer = await _send_on(context, body, version, timeout_ms, on_behalf)
                 if answer is not None:
                     return answer
             await trio.sleep(RETRY_BACKOFF_MS / 1000)
@@ -102,14 +116,14 @@ async def ask_controller(
 
 
 async def _send_on(
-    context: HandlerContext, body: Message, version: int, timeout_ms: int
+    context: HandlerContext, body: Message, version: int, timeout_ms: int, on_behalf: str
 ) -> Message | None:
     """The controller's answer; None where it is not known, not reached, or no controller."""
     controller_id = context.metadata_cache.controller_id
     if controller_id is None or controller_id == context.broker_id:
         return None
     try:
-        client_id = f"{FORWARDED_BY}{context.broker_id}"
+        client_id = f"{FORWARDED_BY}{context.broker_id}{on_behalf}"
         api_key = type(body).api_key
         assert api_key is not None, f"{body!r} is no request"
         versions = {api_key: version}
@@ -121,6 +135,28 @@ async def _send_on(
         logger.warning("could not send a request on to the controller: %s", error)
         return None
     return None if _says_not_controller(answer) else answer
+
+
+def _client_of(request: Request[BodyT]) -> str:
+    """Whose request it is, as the client id of a request that is sent on ends."""
+    connection = request.connection
+    parts = (connection.principal, connection.peer_host, request.client_id)
+    return "".join(f" {quote(part, safe=':')}" for part in parts)
+
+
+def _on_behalf(context: HandlerContext, request: Request[BodyT]) -> Request[BodyT]:
+    """A request that was sent on, as it came from its client; only a broker can say from whom."""
+    _, *parts = request.client_id.split(" ")
+    if len(parts) != len(("principal", "host", "client id")):
+        return request  # it is the other broker's own
+    if not context.registered_brokers.is_broker(request.connection):
+        return request
+    principal, host, client_id = map(unquote, parts)
+    connection = copy.copy(request.connection)  # to be authorized, not to be answered
+    connection.principal = principal
+    connection.peer = f"[{host}]:0"
+    connection.is_broker = False
+    return Request(request.route, request.correlation_id, client_id, request.body, connection)
 
 
 def _says_not_controller(answer: Message) -> bool:
@@ -167,6 +203,25 @@ async def ensure_topics(context: HandlerContext, names: Sequence[str]) -> dict[s
     made = [(name, 1) for name in names if name not in refused]
     await wait_for_metadata(context.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
     return refused
+
+
+def create_topics_beside(context: HandlerContext, names: Iterable[str]) -> None:
+    """Have those topics made that are not there, and do not wait; each is made once at a time."""
+    names = [name for name in names if name not in context.topics_in_creation]
+    if names:
+        context.topics_in_creation.update(names)
+        context.start_task(_create_beside, context, names)
+
+
+async def _create_beside(context: HandlerContext, names: Sequence[str]) -> None:
+    try:
+        refused = await ensure_topics(context, names)
+    except KafkaError as refusal:
+        refused = dict.fromkeys(names, refusal)
+    finally:
+        context.topics_in_creation.difference_update(names)
+    for name, why in refused.items():
+        logger.info("could not create topic %s when it was first used: %s", name, why)
 
 
 def _refusals(answer: messages.CreateTopicsResponse) -> dict[str, KafkaError]:

@@ -114,4 +114,7 @@ class IsrWriter:
         except MetadataStoreError as error:
             logger.warning("could not propagate changed ISRs to the controller: %s", error)
             self._propagation.put_back(due)
+        except BaseException:
+            self._propagation.put_back(due)
+            raise
         self._schedule()

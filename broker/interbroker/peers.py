@@ -28,7 +28,8 @@ from ...replication.read.replica_selector import (
 )
 from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
-from ...runtime.timers import Timers
+from ...runtime.supervisor import Supervisor
+from ...runtime.timers import Timers, repeat
 from .broker_links import BrokerLinks
 from .isr_writer import IsrWriter
 
@@ -47,7 +48,7 @@ class BrokerPeers:
         clock, timers: the broker's.
         replica_manager: the replicas.
         links: opens connections to the leaders.
-        start_task: runs an async function beside the requests.
+        supervisor: runs what follows leaders, copies logs and writes ISRs.
         broker_epoch: of the broker's present registration.
         flush: completes and sends what waited for appended records.
 
@@ -66,7 +67,7 @@ class BrokerPeers:
         timers: Timers,
         replica_manager: ReplicaManager,
         links: BrokerLinks,
-        start_task: Callable[..., None],
+        supervisor: Supervisor,
         broker_epoch: Callable[[], int],
         flush: Callable[[], None],
     ) -> None:
@@ -86,12 +87,12 @@ class BrokerPeers:
         self._timers = timers
         self._replica_manager = replica_manager
         self._flush = flush
-        self.isr_writer = IsrWriter(store, clock, timers, start_task)
+        self.isr_writer = IsrWriter(store, clock, timers, supervisor.keep_running)
         self.fetchers = FetcherManager(
             settings,
             config["num.replica.fetchers"],
             replica_manager.get_partition,
-            FetcherTasks(start_task, links.to_broker, endpoint, clock),
+            FetcherTasks(supervisor.keep_running, links.to_broker, endpoint, clock),
             quota=replica_manager.quotas.follower,
             on_appended=self._appended,
         )
@@ -100,7 +101,7 @@ class BrokerPeers:
             config["alter.log.dirs.replication.quota.window.num"],
             config["alter.log.dirs.replication.quota.window.size.seconds"] * 1000,
         )
-        self.moves = self._follow_moves(settings, start_task)
+        self.moves = self._follow_moves(settings, supervisor.start_task)
         config.subscribe(("num.replica.fetchers",), self._resize)
         config.subscribe((LEADER_RATE, FOLLOWER_RATE, MOVE_RATE), self._bound)
         self._bound()
@@ -188,7 +189,9 @@ class BrokerPeers:
         def shrink() -> None:
             self._replica_manager.shrink_isrs()
             self.fetchers.shutdown_idle_fetchers()
-            self._schedule_shrinking()
 
-        interval_ms = max(self._config["replica.lag.time.max.ms"] // 2, 1)
-        self._timers.schedule(self._clock.monotonic_ms() + interval_ms, shrink)
+        def interval_ms() -> int:
+            lag_ms: int = self._config["replica.lag.time.max.ms"]
+            return max(lag_ms // 2, 1)
+
+        repeat(self._timers, self._clock, interval_ms, shrink)

@@ -43,7 +43,7 @@ class LogCleanerTask:
         replica_manager: its partitions and their logs.
         clock: the time.
         timers: where the next look waits.
-        start_task: runs an async function beside the requests.
+        start_task: runs an async function beside the requests, again should it fail.
     """
 
     def __init__(
@@ -79,14 +79,12 @@ class LogCleanerTask:
         self._start_task(self._run)
 
     async def _run(self) -> None:
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._cancel_with_task)
-                while await self._clean_filthiest():
-                    pass
-                nursery.cancel_scope.cancel()
-        finally:
-            self._look_again_later()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._cancel_with_task)
+            while await self._clean_filthiest():
+                pass
+            nursery.cancel_scope.cancel()
+        self._look_again_later()
 
     async def _cancel_with_task(self) -> None:
         """Make the thread stop when the broker does: it cannot be cancelled from outside."""

@@ -17,8 +17,9 @@ import trio
 from ...common.sentinels import FOREVER_MS
 from ...runtime.clock import Clock
 from ...runtime.offload import run_in_thread
-from ...runtime.timers import Timers
+from ...runtime.timers import Timers, repeat
 from ...storage.errors import StorageError, is_disk_failure
+from ...storage.io.open_files import OPEN_FILES
 from ...storage.log.log import Log
 from ...storage.log_manager.deferred_deletion import delete_due
 
@@ -28,10 +29,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CLOSE_UNUSED_MS = 10_000
+"""Between two looks for segments whose files nobody uses."""
+
 LOGS_PER_STEP = 50
 """After so many logs others may run: retention may read an index of each."""
 
-"""Kafka's default of periods that never come is the largest number."""
+ROLLED_CHECKPOINT_MS = 1000
+"""So soon after a closed segment was flushed the checkpoint says so. Until it does, a recovery
+reads the segment, and cuts the log at a damage of any age in it; Kafka leaves that to its period,
+which is a minute."""
 
 
 class LogMaintenance:
@@ -42,7 +49,7 @@ class LogMaintenance:
         replica_manager: its partitions and their logs.
         clock: the time.
         timers: where the periods wait.
-        start_task: runs an async function beside the requests.
+        start_task: runs an async function beside the requests, again should it fail.
     """
 
     def __init__(
@@ -60,6 +67,8 @@ class LogMaintenance:
         self._timers = timers
         self._start_task = start_task
         self._flushing_tasks = 0
+        self._is_checkpoint_due = False
+        """Whether the recovery points are to be written soon, because of flushed segments."""
 
     def start(self) -> None:
         """Begin; to be called once the broker can start tasks."""
@@ -73,6 +82,7 @@ class LogMaintenance:
             self._every(name, work, delay_ms)
         self._every("replica.high.watermark.checkpoint.interval.ms", self._write_high_watermarks)
         self._every("producer.id.expiration.check.interval.ms", self._expire_producers)
+        repeat(self._timers, self._clock, lambda: CLOSE_UNUSED_MS, OPEN_FILES.close_unused)
         self._log_manager.on_rolled = self._flush_rolled
         deletions = self._log_manager.deletions
         deletions.on_earlier = self._delete_at
@@ -102,10 +112,8 @@ class LogMaintenance:
         """
 
         async def work_and_go_on() -> None:
-            try:
-                await work()
-            finally:
-                schedule(self._config[setting])
+            await work()
+            schedule(self._config[setting])
 
         def schedule(wait_ms: int) -> None:
             at_ms = self._clock.monotonic_ms() + wait_ms
@@ -123,11 +131,16 @@ class LogMaintenance:
             self._start_task(self._flush_closed_segments)
 
     async def _flush_closed_segments(self) -> None:
-        try:
-            while (log := self._log_manager.take_rolled()) is not None:
-                await self._flush(log, closed_segments_only=True)
-        finally:
-            self._flushing_tasks -= 1
+        while (log := self._log_manager.take_rolled()) is not None:
+            await self._flush(log, closed_segments_only=True)
+            self._write_recovery_points_soon()
+        self._flushing_tasks -= 1
+
+    def _write_recovery_points_soon(self) -> None:
+        if not self._is_checkpoint_due:
+            self._is_checkpoint_due = True
+            at_ms = self._clock.monotonic_ms() + ROLLED_CHECKPOINT_MS
+            self._timers.schedule(at_ms, lambda: self._start_task(self._write_recovery_points))
 
     async def _flush_old(self) -> None:
         """Flush what has waited for its `flush.ms`."""
@@ -149,7 +162,7 @@ class LogMaintenance:
             logger.error("could not flush %s: %s", log.topic_partition, error)
             log.flush_failed(error)
         else:
-            log.finish_flush(flush, self._clock.now_ms())
+            log.finish_flush(flush, self._clock.monotonic_ms())
 
     # -- checkpoints ---------------------------------------------------------------------
 
@@ -158,6 +171,7 @@ class LogMaintenance:
         await _in_thread(self._log_manager.prepare_high_watermarks(high_watermarks))
 
     async def _write_recovery_points(self) -> None:
+        self._is_checkpoint_due = False
         await _in_thread(self._log_manager.prepare_recovery_points())
 
     async def _write_start_offsets(self) -> None:
@@ -185,7 +199,12 @@ class LogMaintenance:
         due = deletions.take_due(self._clock.monotonic_ms())
         if deletions.next_due_ms is not None:
             self._delete_at(deletions.next_due_ms)
-        for path, error in await run_in_thread(partial(delete_due, due)):
+        try:
+            failures = await run_in_thread(partial(delete_due, due))
+        except BaseException:
+            deletions.put_back(due)
+            raise
+        for path, error in failures:
             logger.warning("could not delete %s: %s", path, error)
             if is_disk_failure(error):
                 self._log_manager.disk_failed(path, error)

@@ -19,6 +19,7 @@ from ...config.definition import ConfigError
 from ...config.listeners import PORT_MAX, Listener, parse_listeners
 from ...runtime.offload import run_in_thread
 from ...security.tls.stream import CONNECTION_GONE
+from ..network.accepting import accept_all
 from ..network.listening import bind_listener
 from .http_request import (
     FAILED,
@@ -116,11 +117,13 @@ class MetricsEndpoint:
 
     async def serve(self, listener: MetricsListener) -> None:
         """Answer scrapes until cancelled."""
-        listeners = []
-        for sock in listener.sockets:
-            sock.setblocking(False)
-            listeners.append(trio.SocketListener(trio.socket.from_stdlib_socket(sock)))
-        await trio.serve_listeners(self.serve_stream, listeners)
+
+        async def serve(sock: trio.socket.SocketType, _: str) -> None:
+            await self.serve_stream(trio.SocketStream(sock))
+
+        async with trio.open_nursery() as nursery:
+            for sock in listener.sockets:
+                nursery.start_soon(accept_all, sock, serve)
 
     async def serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
         """Answer one connection's request, and close it."""

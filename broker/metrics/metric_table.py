@@ -84,8 +84,22 @@ def _network(name: str, type_: MetricType, attribute: str, help_: str) -> tuple[
     return prometheus, Metric(prometheus, type_, ("listener", "networkProcessor"), mbean, help_)
 
 
-def _own(name: str, labels: tuple[str, ...], help_: str) -> tuple[str, Metric]:
-    return name, Metric(name, _GAUGE, labels, "", help_)
+def _rate(attribute: str, labels: tuple[str, ...], help_: str) -> tuple[str, Metric]:
+    prometheus = f"kafka_server_socket_server_metrics_{attribute.replace('-', '_')}"
+    mbean = f"kafka.server:type=socket-server-metrics, attribute {attribute}"
+    return prometheus, Metric(prometheus, _GAUGE, labels, mbean, help_)
+
+
+def _quota(kind: str, attribute: str, help_: str) -> tuple[str, Metric]:
+    prometheus = f"kafka_server_{kind.lower()}_{attribute.replace('-', '_')}"
+    mbean = f"kafka.server:type={kind}, attribute {attribute}"
+    return prometheus, Metric(prometheus, _GAUGE, ("user", "client_id"), mbean, help_)
+
+
+def _own(
+    name: str, labels: tuple[str, ...], help_: str, type_: MetricType = _GAUGE
+) -> tuple[str, Metric]:
+    return name, Metric(name, type_, labels, "", help_)
 
 
 METRICS: dict[str, Metric] = dict(
@@ -94,6 +108,12 @@ METRICS: dict[str, Metric] = dict(
             "odradek_broker_info",
             ("broker", "cluster_id", "version"),
             "Which broker this is, always 1.",
+        ),
+        _own(
+            "odradek_background_task_failures_total",
+            ("task",),
+            "How often a background task failed; those that are to last were begun again.",
+            _COUNTER,
         ),
         _metric(_GAUGE, "kafka.server:KafkaServer,BrokerState", "3 while the broker serves."),
         # -- replicas ------------------------------------------------------------------
@@ -217,6 +237,33 @@ METRICS: dict[str, Metric] = dict(
             _COUNTER,
             "connection-creation-total",
             "Connections accepted.",
+        ),
+        _own(
+            "odradek_connections_refused_total",
+            ("reason",),
+            "Connections that were closed since there were too many, by what bounds them.",
+            _COUNTER,
+        ),
+        _rate("broker-connection-accept-rate", (), "Connections accepted a second, in all."),
+        _rate("connection-accept-rate", ("listener",), "The same of a listener with a bound."),
+        _rate("ip-connection-accept-rate", ("ip",), "The same of an address with a quota."),
+        _rate(
+            "connection-accept-throttle-time",
+            ("listener",),
+            "For how many ms a listener accepted nothing, on average of the times that it had to.",
+        ),
+        # -- quotas; of those that have some -------------------------------------------
+        _quota("Produce", "byte-rate", "Bytes a second of Produce requests."),
+        _quota("Produce", "throttle-time", "Average ms of those that were throttled for that."),
+        _quota("Fetch", "byte-rate", "Bytes a second of answers to consumers."),
+        _quota("Fetch", "throttle-time", "Average ms of those that were throttled for that."),
+        _quota("Request", "request-time", "Percent of the broker's time."),
+        _quota("Request", "throttle-time", "Average ms of those that were throttled for that."),
+        _quota("ControllerMutation", "tokens", "Partitions that may be created or deleted now."),
+        _quota(
+            "ControllerMutation",
+            "throttle-time",
+            "Average ms of those that were throttled for that.",
         ),
         # -- logs ----------------------------------------------------------------------
         _log("LogStartOffset", "The first offset that may be read."),

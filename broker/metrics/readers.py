@@ -82,6 +82,8 @@ def broker_samples(source: MetricsContext) -> Iterator[Sample]:
     labels = (str(source.context.broker_id), source.context.cluster_id, version("odradek"))
     yield "odradek_broker_info", labels, 1
     yield "kafka_server_kafkaserver_brokerstate", (), RUNNING
+    for task, count in (source.supervisor.failures + source.timers.failures).items():
+        yield "odradek_background_task_failures_total", (task,), count
 
 
 def replica_samples(source: MetricsContext) -> Iterator[Sample]:
@@ -163,6 +165,9 @@ def network_samples(source: MetricsContext) -> Iterator[Sample]:
     for listener, (now_open, accepted) in source.server.connection_counts().items():
         yield _NETWORK + "connection_count", (listener, "0"), now_open
         yield _NETWORK + "connection_creation_total", (listener, "0"), accepted
+    for reason, count in source.server.quotas.refused.items():
+        yield "odradek_connections_refused_total", (reason,), count
+    yield from _connection_rate_samples(source)
 
 
 def log_samples(source: MetricsContext) -> Iterator[Sample]:
@@ -332,6 +337,43 @@ def group_samples(source: MetricsContext) -> Iterator[Sample]:
         yield _GROUP_COORDINATOR + "consumer_group_count", labels, consumer_states[consumer_state]
 
 
+def _connection_rate_samples(source: MetricsContext) -> Iterator[Sample]:
+    """How fast connections are accepted, where that is bounded."""
+    rates = source.server.quotas.rates
+    if rates is None:
+        return
+    now_ms = source.context.clock.monotonic_ms()
+    for listener, sensor in rates.listeners.items():
+        name = "connection_accept_rate" if listener else "broker_connection_accept_rate"
+        yield _NETWORK + name, (listener,) if listener else (), sensor.rate(now_ms)
+        if listener:
+            throttled = _NETWORK + "connection_accept_throttle_time"
+            yield throttled, (listener,), sensor.throttle_ms_average
+    for ip, sensor in list(rates.ips.items()):
+        yield _NETWORK + "ip_connection_accept_rate", (ip,), sensor.rate(now_ms)
+
+
+def quota_samples(source: MetricsContext) -> Iterator[Sample]:
+    """What clients with quotas have used of them."""
+    stage = source.context.quotas.stage
+    if stage is None:
+        return
+    now_ms = source.context.clock.monotonic_ms()
+    managers = stage.managers
+    for kind, name, manager in (
+        ("produce", "byte_rate", managers.produce),
+        ("fetch", "byte_rate", managers.fetch),
+        ("request", "request_time", managers.request),
+    ):
+        for sharing, sensor in list(manager.sensors.items()):
+            yield f"kafka_server_{kind}_{name}", sharing, sensor.rate(now_ms)
+            yield f"kafka_server_{kind}_throttle_time", sharing, sensor.throttle_ms_average
+    for sharing, bucket in list(managers.mutation.sensors.items()):
+        yield "kafka_server_controllermutation_tokens", sharing, bucket.tokens(now_ms)
+        throttle_ms = bucket.throttle_ms_average
+        yield "kafka_server_controllermutation_throttle_time", sharing, throttle_ms
+
+
 READERS: tuple[Reader, ...] = (
     broker_samples,
     replica_samples,
@@ -340,6 +382,7 @@ READERS: tuple[Reader, ...] = (
     request_samples,
     waiting_samples,
     network_samples,
+    quota_samples,
     log_samples,
     controller_samples,
     group_samples,

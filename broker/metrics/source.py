@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...replication.fetcher.manager import FetcherManager
+from ...runtime.supervisor import Supervisor
+from ...runtime.timers import Timers
 from ..network.server import Server
 from ..request.context import HandlerContext
 from ..request.dispatch import Dispatcher
@@ -17,3 +19,5 @@ class MetricsContext(NamedTuple):
     dispatcher: Dispatcher
     server: Server
     fetchers: FetcherManager
+    supervisor: Supervisor
+    timers: Timers

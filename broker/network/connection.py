@@ -3,8 +3,8 @@
 A transport owns the socket. It asks `reader` where to receive to, hands over frames, and
 sends `output` at the end of a pass. At most one request is parked, waiting for a
 purgatory or a task; the frames behind it wait in `backlog`, as on Kafka's muted channels.
-They wait there too when the connection has had its turn of a pass, or has not read the
-answers it was sent. Produce requests are the exception: any number of them wait for replicas
+They wait there too when the connection has used its turn, or has not read the answers it was
+sent. Produce requests are the exception: any number of them wait for replicas
 at once, so that followers fetch many in one go. Each is appended in its turn and answered in
 its turn, and whatever else comes behind them waits.
 """
@@ -14,25 +14,29 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import FrameReader
 from ..request.dispatch import Dispatcher
-from ..request.requests import Answerable, ConnectionMemo, FetchFastPath
+from ..request.requests import Answerable, ClientConnection, ConnectionMemo, ImplicitSession
 from ..request.route import FramePart
+from .fair_order import REQUESTS_PER_TURN_MAX
+from .waiting_frames import WaitingFrames
+
+if TYPE_CHECKING:
+    from ...security.authenticator.sasl_authenticator import SaslAuthenticator
 
 logger = logging.getLogger(__name__)
 
 ANONYMOUS = "User:ANONYMOUS"
 
-REQUESTS_PER_PASS_MAX = 64
-"""So many requests of one connection are handled before others get their turn."""
 PRODUCES_WAITING_MAX = 256
 """So many of one connection wait for replicas before no more are read."""
 UNSENT_BYTES_MAX = 64 * 1024
 """Once answers of this size wait to be sent, no more requests are handled: a client that
-sends and does not read holds up nobody but itself."""
+sends and does not read holds up nobody but itself. One that does read has used its turn."""
+NEVER_MS = 1 << 62
 
 
 ConnectionFactory = Callable[[str, Callable[[], None]], "Connection"]
@@ -55,7 +59,7 @@ class ListenerTraffic:
 
 
 class Connection:
-    """The broker's side of one connection.
+    """The broker's side of one connection, of a client that need not log in.
 
     Args:
         dispatcher: routes frames to handlers.
@@ -64,24 +68,39 @@ class Connection:
         frame_bytes_max: `socket.request.max.bytes`.
         on_ready: called when there is output to send or a backlog to go on with, that is
             when an answer arrives; the transport then makes sure of a pass.
+
+    Attributes:
+        authenticator: knows the logins of a `SaslConnection`; None for all others.
+        has_used_its_turn: whether others come before its next frames.
+        turn_ends_ms: monotonic time; the request that is answered then or later ends the turn. The
+            transport sets it.
+        requests_per_turn: so many end the turn as well.
+        throttles: how many last still.
     """
 
+    authenticator: SaslAuthenticator | None = None
+
     __slots__ = (
-        "_handled",
         "_on_ready",
         "backlog",
+        "challenge",
         "dispatcher",
-        "fetch_fast_path",
+        "has_used_its_turn",
+        "implicit_session",
+        "is_broker",
         "is_closed",
         "is_closing",
+        "is_held",
         "is_parked",
-        "is_throttled",
         "listener_name",
         "memos",
         "output",
         "peer",
         "principal",
         "reader",
+        "requests_per_turn",
+        "throttles",
+        "turn_ends_ms",
         "unanswered",
         "unsent_bytes",
     )
@@ -98,19 +117,34 @@ class Connection:
         self.listener_name = listener_name
         self.peer = peer
         self.principal = ANONYMOUS
+        self.is_broker = False
+        self.challenge = b""
         self.reader = FrameReader(frame_bytes_max)
         self.output: list[Any] = []
         self.unsent_bytes = 0
-        self._handled = 0
+        self.has_used_its_turn = False
+        self.turn_ends_ms = NEVER_MS
+        self.requests_per_turn = REQUESTS_PER_TURN_MAX
         self.unanswered: deque[Answerable] = deque()
-        self.backlog: deque[memoryview] = deque()
+        self.backlog: deque[WaitingFrames | FrameReader] = deque()
         self.memos: dict[int, ConnectionMemo] = {}
-        self.fetch_fast_path: FetchFastPath | None = None
+        self.implicit_session: ImplicitSession | None = None
         self.is_parked = False
-        self.is_throttled = False
+        self.is_held = False
+        self.throttles = 0
         self.is_closing = False
         self.is_closed = False
         self._on_ready = on_ready
+
+    @property
+    def _dispatch(self) -> Callable[[ClientConnection, memoryview], None]:
+        """Where its frames go."""
+        return self.dispatcher.entry
+
+    @property
+    def has_logged_in(self) -> bool:
+        """Whether its client has logged in, or need not."""
+        return True
 
     @property
     def peer_host(self) -> str:
@@ -118,44 +152,67 @@ class Connection:
         return self.peer.rpartition(":")[0].strip("[]")
 
     def process(self, frames: Sequence[memoryview]) -> None:
-        """Handle frames in their order, up to one that must wait, or as many as a pass allows.
+        """Handle frames in their order, up to one that must wait, or as many as a turn allows.
 
         The frames may lie in memory that is reused after the pass: those that wait are
         copied. A peer that breaks the protocol is to be closed (`is_closing`), after a log
         line that says why.
         """
-        dispatch = self.dispatcher.dispatch
-        self._handled = 0
+        dispatch = self._dispatch
+        self.has_used_its_turn = False
         for index, frame in enumerate(frames):
             if self.is_closing:
                 return
             if (  # `_must_wait`, written out: this is the way of every frame
-                self.backlog
-                or self.is_parked
-                or self._handled >= REQUESTS_PER_PASS_MAX
+                self.is_parked
+                or self.has_used_its_turn
+                or index >= self.requests_per_turn
                 or self.unsent_bytes >= UNSENT_BYTES_MAX
                 or len(self.unanswered) >= PRODUCES_WAITING_MAX
             ):
-                self.backlog.extend(memoryview(bytearray(later)) for later in frames[index:])
-                return
+                self.backlog.append(WaitingFrames(frames[index:]))
+                self._note_turn(index)
+                break
             try:
                 dispatch(self, frame)
             except ProtocolError as error:
                 self.fail(str(error))
                 return
-        if self.reader.failure is not None:
+            except Exception:
+                self._fail_for_fault()
+                return
+        reader = self.reader
+        if reader.rest is not None:
+            self.backlog.append(reader)
+            self._note_turn(len(frames))
+        elif reader.failure is not None:
             self.close_if_broken()
 
     def process_backlog(self) -> None:
-        """Go on with the frames that waited."""
-        dispatch = self.dispatcher.dispatch
+        """Go on with the frames that waited, as far as the turn goes."""
+        dispatch = self._dispatch
+        handled = 0
         while self.backlog and not self._must_wait and not self.is_closing:
-            frame = self.backlog.popleft()
+            if handled >= self.requests_per_turn:
+                break
+            waiting = self.backlog[0]
+            frame = waiting.take()
+            if not waiting:
+                self.backlog.popleft()
             try:
                 dispatch(self, frame)
             except ProtocolError as error:
                 self.fail(str(error))
+            except Exception:
+                self._fail_for_fault()
+            handled += 1
+        self._note_turn(handled)
         self.close_if_broken()
+
+    def _note_turn(self, handled: int) -> None:
+        """Requests or bytes may have used the turn up, as time may have."""
+        if handled >= self.requests_per_turn or self.unsent_bytes >= UNSENT_BYTES_MAX:
+            self.has_used_its_turn = True
 
     def close_if_broken(self) -> None:
         """Close for a frame that could not be one, once those before it are answered."""
@@ -184,26 +241,18 @@ class Connection:
 
     def put_back(self, frame: memoryview) -> None:
         """Handle a frame again once what came before it is answered."""
-        self.backlog.appendleft(memoryview(bytearray(frame)))
+        self.backlog.appendleft(WaitingFrames([frame]))
         self.is_parked = True
 
     @property
     def may_go_on(self) -> bool:
         """Whether frames wait and nothing else is to be waited for any more."""
-        return bool(self.backlog) and not (self.unanswered or self.output or self.is_throttled)
+        return bool(self.backlog) and not (self.unanswered or self.output or self.is_held)
 
-    @property
-    def has_used_its_turn(self) -> bool:
-        """Whether others come before its next frames."""
-        return self._handled >= REQUESTS_PER_PASS_MAX
-
-    def start_turn(self) -> None:
-        """Another pass has begun: as many requests may be handled again."""
-        self._handled = 0
-
-    def note_handled(self) -> None:
-        """Count a request that took the slow path, against what a pass allows."""
-        self._handled += 1
+    def start_turn(self, ends_ms: int = NEVER_MS) -> None:
+        """Requests may be handled again, until that time."""
+        self.has_used_its_turn = False
+        self.turn_ends_ms = ends_ms
 
     def note_sent(self) -> None:
         """All output has been sent."""
@@ -217,11 +266,23 @@ class Connection:
 
     def throttle(self, throttle_ms: int) -> None:
         """Handle no more requests for so long; what is due is sent (KIP-219)."""
-        self.is_throttled = self.is_parked = True
+        self.hold()
+        self.throttles += 1
         self.dispatcher.call_later(throttle_ms, self._end_throttle)
 
     def _end_throttle(self) -> None:
-        self.is_throttled = False
+        """Go on once no throttle lasts any more: pipelined requests may have one each."""
+        self.throttles -= 1
+        if not self.throttles:
+            self.release()
+
+    def hold(self) -> None:
+        """Handle no more requests until `release`; what is due is sent."""
+        self.is_held = self.is_parked = True
+
+    def release(self) -> None:
+        """Go on with the requests that wait."""
+        self.is_held = False
         self.is_parked = bool(self.unanswered)
         self._on_ready()
 
@@ -236,7 +297,7 @@ class Connection:
             output.extend(buffers)
             unanswered.popleft()
         if not unanswered:
-            self.is_parked = self.is_throttled
+            self.is_parked = self.is_held
         self._on_ready()
 
     def fail(self, reason: str) -> None:
@@ -246,14 +307,19 @@ class Connection:
         self.backlog.clear()
         self._on_ready()
 
+    def _fail_for_fault(self) -> None:
+        """Close for a fault of ours, which must not end others' connections."""
+        logger.exception("a request from %s could not be handled", self.peer)
+        self.fail("its request could not be handled")
+
     def closed(self) -> None:
         """The transport has closed the socket; what is still answered is dropped."""
         self.is_closed = True
         self.output.clear()
         self.backlog.clear()
         self.unanswered.clear()
-        if self.fetch_fast_path is not None:
-            self.fetch_fast_path.close()
+        if self.implicit_session is not None:
+            self.implicit_session.close()
 
 
 def peer_name(address: tuple[str, int] | tuple[str, int, int, int]) -> str:

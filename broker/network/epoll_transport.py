@@ -3,8 +3,9 @@
 Parking in trio is what costs, so it is skipped, not worked around: the task polls its own
 epoll, and waits in trio, on that epoll's descriptor, only when nothing has come for a moment
 (`AdaptivePoller`).
-A pass receives once from every ready connection, handles all whole frames, lets the brokers
-flush, and sends once.
+A pass gives the ready connections their turns, fairly and not for long (`FairOrder`), lets the
+brokers flush, and sends once. A turn receives once and handles the whole frames, or goes on with
+what was left of them, or with sending. Who gets no turn in a pass is found ready by the next.
 """
 
 from __future__ import annotations
@@ -15,15 +16,30 @@ import select
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import trio
 
-from ...runtime.clock import Clock, precise_seconds
-from ...runtime.timers import Timers
+from ...runtime.clock import Clock, precise_seconds, processor_seconds
+from ...runtime.timers import Timers, repeat
 from .adaptive_poller import AdaptivePoller
-from .connection import Connection, ConnectionFactory, peer_name
-from .send_buffers import send_buffers
+from .connection import UNSENT_BYTES_MAX, Connection, ConnectionFactory, peer_name
+from .connection_quotas import (
+    ACCEPT_AGAIN_MS,
+    ConnectionQuotas,
+    ConnectionThrottled,
+    TooManyConnections,
+    host_of,
+)
+from .fair_order import (
+    PASS_MS,
+    PASS_SECONDS,
+    REQUESTS_PER_TURN_MAX,
+    FairOrder,
+    Turns,
+    requests_per_turn,
+)
+from .send_buffers import in_memory_bytes, send_buffers, send_some
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +51,9 @@ ARENA_BYTES = 16 * RECEIVE_BYTES
 CHECKPOINT_EVERY_MS = 3
 """Other tasks wait no longer than this while requests keep coming."""
 IDLE_CHECK_EVERY_MS = 30_000
-ACCEPT_AGAIN_MS = 1000
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+ACCEPTS_PER_PASS_MAX = 16
+"""Clients can connect faster than they are accepted: those that are served come in between."""
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER of a socket whose peer is reset, since it is not served."""
@@ -49,16 +67,64 @@ answers to what it has sent; that it is done shows when a receive brings nothing
 class Link:
     """A socket and the connection that it carries."""
 
-    __slots__ = ("_transport", "connection", "events", "fd", "is_dirty", "last_active_ms", "socket")
+    __slots__ = (
+        "_transport",
+        "accepted_ms",
+        "connection",
+        "events",
+        "fd",
+        "host",
+        "is_dirty",
+        "last_active_ms",
+        "socket",
+        "turns",
+        "unread_bytes",
+    )
 
-    def __init__(self, transport: EpollTransport, sock: socket.socket, now_ms: int) -> None:
+    def __init__(
+        self,
+        transport: EpollTransport,
+        sock: socket.socket,
+        peer: str,
+        now_ms: int,
+        turns: Turns,
+    ) -> None:
         self._transport = transport
+        self.host = host_of(peer)
+        self.accepted_ms = now_ms
         self.socket = sock
         self.fd = sock.fileno()
         self.events = _READ
         self.is_dirty = False
-        self.last_active_ms = now_ms
+        self.unread_bytes = 0
+        self.last_active_ms = now_ms - 1  # before it was accepted: it was not used yet
+        self.turns = turns
         self.connection: Connection
+
+    @property
+    def listener_name(self) -> str:
+        """The listener by which it came."""
+        return self.connection.listener_name
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way and no answer unsent."""
+        connection = self.connection
+        return not (connection.unanswered or connection.output or connection.backlog)
+
+    @property
+    def has_logged_in(self) -> bool:
+        """Whether its client has logged in, or need not."""
+        return self.connection.has_logged_in
+
+    @property
+    def last_used_ms(self) -> int:
+        """When it last sent or received; -1 if it never did."""
+        return self.last_active_ms if self.last_active_ms >= self.accepted_ms else -1
+
+    def evict(self) -> None:
+        """Close it now."""
+        self._transport.close_link(self)
 
     def on_ready(self) -> None:
         """The connection has output, or may go on: look at it at the end of the pass."""
@@ -75,22 +141,38 @@ class EpollTransport:
         timers: run by this task.
         flush: writes and publishes what handlers staged, and completes what waited; called
             in every pass before answers are sent.
+        quotas: say how many connections there may be.
         idle_ms_max: connections silent for longer are closed (`connections.max.idle.ms`);
             negative for never.
+        seconds: measures what turns take.
     """
 
     def __init__(
-        self, clock: Clock, timers: Timers, flush: Callable[[], None], idle_ms_max: int = -1
+        self,
+        clock: Clock,
+        timers: Timers,
+        flush: Callable[[], None],
+        quotas: ConnectionQuotas,
+        idle_ms_max: int = -1,
+        seconds: Callable[[], float] = processor_seconds,
     ) -> None:
         self.dirty: list[Link] = []
         self._unfinished: list[Link] = []
         self._clock = clock
         self._timers = timers
         self._flush = flush
+        self._quotas = quotas
         self._idle_ms_max = idle_ms_max
+        self._paused: dict[int, None] = {}
+        """Listeners from which nothing is accepted for a while."""
+        quotas.on_slot.append(self._accept_from_paused)
+        self._seconds = seconds
+        self._order = FairOrder()
+        self._was_contended = False
+        self._pass_ends_ms = 0
         self._epoll = select.epoll()
         self._links: dict[int, Link] = {}
-        self._listeners: dict[int, tuple[socket.socket, ConnectionFactory]] = {}
+        self._listeners: dict[int, tuple[socket.socket, str, ConnectionFactory]] = {}
         self._arena = memoryview(bytearray(ARENA_BYTES))
         self._parking: trio.CancelScope | None = None
         self._is_stopping = False
@@ -98,30 +180,38 @@ class EpollTransport:
         self._pass_bytes = 0
         self._now_ms = clock.monotonic_ms()
         if idle_ms_max >= 0:
-            self._schedule_idle_check()
+            every_ms = min(IDLE_CHECK_EVERY_MS, max(idle_ms_max // 2, 1))
+            repeat(timers, clock, lambda: every_ms, self._close_idle)
 
     # -- sockets ---------------------------------------------------------------------
 
-    def listen(self, sock: socket.socket, make_connection: ConnectionFactory) -> None:
+    def listen(
+        self, sock: socket.socket, listener_name: str, make_connection: ConnectionFactory
+    ) -> None:
         """Accept connections from a listening socket from now on."""
         sock.setblocking(False)
-        self._listeners[sock.fileno()] = (sock, make_connection)
+        self._listeners[sock.fileno()] = (sock, listener_name, make_connection)
         self._epoll.register(sock.fileno(), select.EPOLLIN)
 
     def adopt(self, sock: socket.socket, peer: str, make_connection: ConnectionFactory) -> Link:
-        """Serve an accepted socket."""
+        """Serve an accepted socket.
+
+        Raises:
+            TooManyConnections: it is one too many.
+        """
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        link = Link(self, sock, self._now_ms)
+        link = Link(self, sock, peer, self._now_ms, self._order.newcomer())
         link.connection = make_connection(peer, link.on_ready)
+        self._quotas.admit(link, link.fd)
         self._links[link.fd] = link
         self._epoll.register(link.fd, _READ)
         return link
 
     def close_listeners(self) -> None:
         """Accept no more."""
-        for sock, _ in self._listeners.values():
+        for sock, *_ in self._listeners.values():
             self._epoll.unregister(sock)
             sock.close()
         self._listeners.clear()
@@ -131,7 +221,7 @@ class EpollTransport:
         self._is_stopping = True
         self.close_listeners()
         for link in list(self._links.values()):
-            self._close(link)
+            self.close_link(link)
         self._epoll.close()
 
     @property
@@ -149,6 +239,9 @@ class EpollTransport:
         """Serve until `stop` is called or the task is cancelled."""
         epoll_fd = self._epoll.fileno()
         checkpoint_at_ms = 0
+        for link in self._links.values():  # begun again after a failure: a pass was broken off
+            link.is_dirty = False
+            link.on_ready()
         while not self._is_stopping:
             events = self._epoll.poll(0)
             if not events and not self._unfinished:
@@ -170,6 +263,7 @@ class EpollTransport:
         """The clock was advanced: nobody has been silent for it."""
         for link in self._links.values():
             link.last_active_ms += milliseconds
+            link.accepted_ms += milliseconds
 
     def stop(self) -> None:
         """Make `run` return after the pass it is in."""
@@ -178,7 +272,8 @@ class EpollTransport:
 
     def finish_outside_work(self) -> None:
         """Flush and send what a task left behind; to be called by it when it is done."""
-        self.run_pass(())
+        self._pass_ends_ms = 0  # backlogs wait for a pass of the loop's own
+        self._finish_pass()
         if self._unfinished:
             self._wake()
         else:
@@ -207,29 +302,65 @@ class EpollTransport:
 
     # -- a pass ----------------------------------------------------------------------
 
-    def run_pass(self, events: Iterable[tuple[int, int]]) -> None:
-        """Receive from the ready sockets, handle, flush, go on with backlogs, send."""
-        unfinished, self._unfinished = self._unfinished, []
-        for link in unfinished:
-            link.connection.start_turn()
-            link.on_ready()
-        arena_position = 0
+    def run_pass(self, events: Sequence[tuple[int, int]]) -> None:
+        """Give the ready connections their turns, flush, go on with backlogs, send."""
+        self._pass_ends_ms = self._now_ms + PASS_MS
+        if len(events) == 1 and not self._unfinished:  # as most passes are: nobody else is ready
+            fd, event = events[0]
+            link = self._links.get(fd)
+            if link is not None and event == select.EPOLLIN:
+                self._was_contended = False
+                link.connection.requests_per_turn = REQUESTS_PER_TURN_MAX
+                self._pass_bytes = self._receive(link, event, 0)
+                self._finish_pass()
+                return
+        self._give_turns(events)
+        self._finish_pass()
+
+    def _give_turns(self, events: Sequence[tuple[int, int]]) -> None:
+        """Turns in their order, until the pass has taken its time."""
+        ready, self._unfinished = dict.fromkeys(self._unfinished, 0), []
         for fd, event in events:
-            ready = self._links.get(fd)
-            if ready is None:
-                if fd in self._listeners:
-                    self._accept(fd)
-                continue
-            if event & select.EPOLLOUT:
-                ready.on_ready()
-            if not event & ~select.EPOLLOUT:
-                continue
+            found = self._links.get(fd)
+            if found is not None:
+                ready[found] = event
+            elif fd in self._listeners:
+                self._accept(fd)
+        if not self._was_contended:
+            self._was_contended = True
+            self._order.note_idle()
+        order = self._order.sorted(ready)
+        requests = requests_per_turn(len(order) or 1)
+        arena_position = 0
+        began = now = self._seconds()
+        for index, link in enumerate(order):
+            if now - began >= PASS_SECONDS:
+                self._unfinished += [each for each in order[index:] if each.connection.backlog]
+                break
             if arena_position > ARENA_BYTES - RECEIVE_BYTES:
                 self._finish_pass()
                 arena_position = 0
-            arena_position += self._receive(ready, event, arena_position)
+                now = self._seconds()
+            link.connection.requests_per_turn = requests
+            arena_position += self._give_turn(link, ready[link], arena_position)
+            ended = self._seconds()
+            self._order.note_turn(link, ended - now)
+            now = ended
         self._pass_bytes = arena_position
-        self._finish_pass()
+
+    def _give_turn(self, link: Link, event: int, arena_position: int) -> int:
+        """Send, go on or receive; returns how much of the arena that took."""
+        connection = link.connection
+        if event & select.EPOLLOUT:
+            link.last_active_ms = self._now_ms
+            self._send(link)
+        if connection.backlog and connection.may_go_on:
+            connection.start_turn(self._pass_ends_ms)
+            connection.process_backlog()
+            link.on_ready()
+        elif event & ~select.EPOLLOUT and not connection.is_closed:
+            return self._receive(link, event, arena_position)
+        return 0
 
     def _finish_pass(self) -> None:
         self._flush()
@@ -238,17 +369,28 @@ class EpollTransport:
             for link in dirty:
                 link.is_dirty = False
                 connection = link.connection
+                try:
+                    if connection.reader.failure is not None:
+                        connection.close_if_broken()
+                    self._send(link)
+                    if connection.backlog and connection.may_go_on:
+                        self._go_on(link)
+                except Exception:  # one connection's, which must not end the others
+                    logger.exception("the connection from %s failed", connection.peer)
+                    self.close_link(link)
                 if connection.backlog and connection.may_go_on:
-                    connection.process_backlog()
-                    self._flush()
-                if connection.reader.failure is not None:
-                    connection.close_if_broken()
-                self._send(link)
-                if connection.backlog and connection.may_go_on:
-                    if connection.has_used_its_turn:
-                        self._unfinished.append(link)
-                    else:
-                        link.on_ready()
+                    self._go_on(link)
+
+    def _go_on(self, link: Link) -> None:
+        """Handle what waited for an answer that has gone out: now, or in the link's next turn."""
+        connection = link.connection
+        if connection.has_used_its_turn or self._clock.monotonic_ms() >= self._pass_ends_ms:
+            self._unfinished.append(link)
+            return
+        connection.turn_ends_ms = self._pass_ends_ms
+        connection.process_backlog()
+        self._flush()
+        link.on_ready()
 
     def _receive(self, link: Link, event: int, arena_position: int) -> int:
         """Receive once and handle the frames; returns how much of the arena that took."""
@@ -257,7 +399,7 @@ class EpollTransport:
             # Its next request has come before its last one is answered: Kafka mutes the
             # channel, so do we. Most clients wait, and spare us the two system calls.
             if event & _GONE:
-                self._close(link)
+                self.close_link(link)
             else:
                 self._set_events(link, link.events & ~_READ)
             return 0
@@ -267,20 +409,24 @@ class EpollTransport:
                 region = self._arena[arena_position : arena_position + RECEIVE_BYTES]
                 size = link.socket.recv_into(region)
                 if size:
-                    connection.process(connection.reader.feed(region[:size]))
+                    connection.turn_ends_ms = self._pass_ends_ms
+                    connection.process(
+                        connection.reader.feed(region[:size], connection.requests_per_turn)
+                    )
                     taken = size
             else:
                 size, taken = link.socket.recv_into(region), 0
                 if size:
                     frame = connection.reader.feed_tail(size)
+                    connection.turn_ends_ms = self._pass_ends_ms
                     connection.process(() if frame is None else (frame,))
         except BlockingIOError:
             return 0
         except OSError:
-            self._close(link)
+            self.close_link(link)
             return 0
         if not size:
-            self._close(link)
+            self.close_link(link)
             return 0
         link.last_active_ms = self._now_ms
         return taken
@@ -291,37 +437,61 @@ class EpollTransport:
         output = connection.output
         if output and not connection.is_closed:
             try:
-                done = send_buffers(link.socket, output)
+                if connection.unsent_bytes < UNSENT_BYTES_MAX:
+                    done = send_buffers(link.socket, output)
+                elif self._clock.monotonic_ms() < self._pass_ends_ms:
+                    done = send_some(link.socket, output)
+                else:
+                    done = False  # it is much, and others wait: it gets a turn for it
             except OSError as error:
                 if error.errno not in (errno.EPIPE, errno.ECONNRESET):
                     logger.warning("sending to %s failed: %s", connection.peer, error)
-                self._close(link)
+                self.close_link(link)
                 return
             if not done:
                 self._set_events(link, select.EPOLLOUT)
+                self._note_unread(link)
                 return
             connection.note_sent()
             link.last_active_ms = self._now_ms
         if connection.is_closing:
-            self._close(link)
-        elif link.events != _READ and not connection.is_muted:
-            self._set_events(link, _READ)
+            self.close_link(link)
+        elif link.events != _READ:
+            if link.unread_bytes and not output:
+                link.unread_bytes = 0
+                self._quotas.note_all_read(link)
+            if not connection.is_muted:
+                self._set_events(link, _READ)
+            elif link.events & select.EPOLLOUT:
+                self._set_events(link, 0)
+
+    def _note_unread(self, link: Link) -> None:
+        unread = in_memory_bytes(link.connection.output)
+        took_some = link.unread_bytes != unread
+        link.unread_bytes = unread
+        self._quotas.note_unread(link, unread, took_some=took_some)
 
     def _set_events(self, link: Link, events: int) -> None:
         if events != link.events and not link.connection.is_closed:
             link.events = events
             self._epoll.modify(link.fd, events)
 
-    def _close(self, link: Link) -> None:
+    def close_link(self, link: Link) -> None:
+        """Close a connection, unless that was done."""
         if self._links.get(link.fd) is link:
             del self._links[link.fd]
-            link.connection.closed()
             self._epoll.unregister(link.fd)
             link.socket.close()
+            link.connection.closed()
+            self._quotas.release(link)
 
     def _accept(self, fd: int) -> None:
-        sock, make_connection = self._listeners[fd]
-        while True:
+        sock, listener_name, make_connection = self._listeners[fd]
+        has_made_way = False
+        for _ in range(ACCEPTS_PER_PASS_MAX):
+            if not self._quotas.has_slot(listener_name):
+                self._pause(fd, self._quotas.accept_again_ms(listener_name))
+                return
             try:
                 accepted, address = sock.accept()
             except BlockingIOError:
@@ -329,34 +499,54 @@ class EpollTransport:
             except OSError as error:
                 if error.errno == errno.ECONNABORTED:
                     continue  # the peer went away before it was accepted
+                if error.errno in OUT_OF_DESCRIPTORS and not has_made_way:
+                    has_made_way = self._quotas.make_way()
+                    if has_made_way:
+                        continue
                 logger.error("cannot accept connections: %s; trying again in a second", error)
-                self._epoll.modify(fd, 0)
-                self._timers.schedule(
-                    self._now_ms + ACCEPT_AGAIN_MS, lambda: self._accept_again(fd)
-                )
+                self._pause(fd)
                 return
             try:
                 self.adopt(accepted, peer_name(address), make_connection)
-            except OSError as error:
+            except ConnectionThrottled as throttled:
+                self._close_later(accepted, throttled.close_in_ms)
+            except TooManyConnections:
+                accepted.close()
+            except Exception as error:
                 logger.warning("cannot serve %s: %s", peer_name(address), error)
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
                 accepted.close()
+            if has_made_way:
+                return  # without descriptors accepting fails even where nobody waits
 
-    def _accept_again(self, fd: int) -> None:
-        if fd in self._listeners:
-            self._epoll.modify(fd, select.EPOLLIN)
+    def _pause(self, fd: int, again_ms: int = ACCEPT_AGAIN_MS) -> None:
+        """Accept nothing until a connection ends, or for a moment: settings may change."""
+        self._epoll.modify(fd, 0)
+        self._paused[fd] = None
+        self._timers.schedule(self._now_ms + again_ms, self._accept_from_paused)
 
-    def _schedule_idle_check(self) -> None:
-        every_ms = min(IDLE_CHECK_EVERY_MS, max(self._idle_ms_max // 2, 1))
-        self._timers.schedule(self._clock.monotonic_ms() + every_ms, self._close_idle)
+    def _close_later(self, throttled: socket.socket, close_in_ms: int) -> None:
+        """Close a connection that came too fast, so that its client waits for that."""
+        self._quotas.throttled += 1
+
+        def close() -> None:
+            throttled.close()
+            self._quotas.throttled -= 1
+
+        self._timers.schedule(self._now_ms + close_in_ms, close)
+
+    def _accept_from_paused(self) -> None:
+        if self._paused:
+            paused, self._paused = self._paused, {}
+            for fd in paused.keys() & self._listeners.keys():
+                self._epoll.modify(fd, select.EPOLLIN)
 
     def _close_idle(self) -> None:
         silent_since = self._clock.monotonic_ms() - self._idle_ms_max
         for link in list(self._links.values()):
             is_silent = link.last_active_ms < silent_since
             if is_silent and not link.connection.unanswered and not link.is_dirty:
-                self._close(link)
-        self._schedule_idle_check()
+                self.close_link(link)
 
 
 def run_due_timers(timers: Timers, now_ms: int) -> None:

@@ -5,10 +5,46 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Iterable, Sized
 
 from ...storage.io.file_slice import FileSlice
 
 SENDMSG_BUFFERS_MAX = 1000
+SEND_BYTES_MAX = 1 << 20
+"""So much is sent before others get their turn, though the socket may take more: it takes some
+hundred microseconds."""
+
+
+def send_some(sock: socket.socket, output: list[object]) -> bool:
+    """Send at most `SEND_BYTES_MAX` of the buffers; False where some are left.
+
+    Raises:
+        OSError: as `send_buffers`.
+    """
+    first: list[object] = []
+    left = SEND_BYTES_MAX
+    while output and left > 0:
+        buffer = output.pop(0)
+        size = len(buffer)  # type: ignore[arg-type]  # a buffer, or a slice
+        if size > left:
+            output.insert(0, _part(buffer, left, size))
+            buffer = _part(buffer, 0, left)
+        first.append(buffer)
+        left -= size
+    done = send_buffers(sock, first)
+    output[:0] = first
+    return done and not output
+
+
+def in_memory_bytes(output: Iterable[Sized]) -> int:
+    """How much memory output holds: slices of files are read when they are sent."""
+    return sum(len(buffer) for buffer in output if not isinstance(buffer, FileSlice))
+
+
+def _part(buffer: object, start: int, end: int) -> object:
+    if isinstance(buffer, FileSlice):
+        return FileSlice(buffer.file, buffer.position + start, end - start)
+    return memoryview(buffer)[start:end]  # type: ignore[arg-type]  # a buffer
 
 
 def send_buffers(sock: socket.socket, output: list[object]) -> bool:

@@ -11,24 +11,27 @@ import select
 import socket
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from ...config.definition import ConfigError
-from ...config.listeners import Listener
+from ...config.listeners import TLS_PROTOCOLS, Listener
 from ...runtime.clock import Clock
+from ...runtime.supervisor import Supervisor
 from ...runtime.timers import Timers
 from ..request.dispatch import Dispatcher
-from .connection import Connection, ConnectionFactory, ListenerTraffic, peer_name
+from .accepting import accept_all
+from .connection import Connection, ConnectionFactory, ListenerTraffic
+from .connection_quotas import ConnectionQuotas
+from .counted_streams import CountedStreams
 from .epoll_transport import EpollTransport, run_due_timers
 from .listening import bind_listener
 from .stream_transport import StreamTransport
 
 if TYPE_CHECKING:
+    from ...security.authenticator.sasl_listeners import SaslListeners
     from ...security.tls.listeners import TlsListeners
-
-SERVED_PROTOCOLS = ("PLAINTEXT", "SSL")
 
 
 class ServerSettings(NamedTuple):
@@ -37,6 +40,7 @@ class ServerSettings(NamedTuple):
     listeners: tuple[Listener, ...]
     frame_bytes_max: int
     idle_ms_max: int
+    login_bytes_max: int = 524_288
 
 
 class BoundListener(NamedTuple):
@@ -59,7 +63,10 @@ class Server:
         dispatcher: where frames go.
         clock, timers: the broker's.
         flush: publishes what handlers staged and completes what waited.
+        supervisor: begins again what serves a listener, should it fail.
+        quotas: say how many connections there may be.
         tls: how the listeners that speak TLS do it; None if none does.
+        sasl: likewise, of those that speak SASL.
 
     Attributes:
         refuses: for faults, and None otherwise: whether the connection of a peer is to be reset
@@ -73,7 +80,10 @@ class Server:
         clock: Clock,
         timers: Timers,
         flush: Callable[[], None],
+        supervisor: Supervisor,
+        quotas: ConnectionQuotas,
         tls: TlsListeners | None = None,
+        sasl: SaslListeners | None = None,
     ) -> None:
         self.bound: list[BoundListener] = []
         self.refuses: Callable[[str], bool] | None = None
@@ -82,12 +92,16 @@ class Server:
         self._clock = clock
         self._timers = timers
         self._flush = flush
+        self._supervisor = supervisor
+        self.quotas = quotas
         self._tls = tls
+        self._sasl = sasl
         self._timers_changed = trio.Event()
         self._traffic = {listener.name: ListenerTraffic() for listener in settings.listeners}
+        self._streams = StreamTransport(self.finish_outside_work, clock, self._idle_seconds_max)
         self._epoll: EpollTransport | None = None
         if hasattr(select, "epoll"):
-            self._epoll = EpollTransport(clock, timers, flush, settings.idle_ms_max)
+            self._epoll = EpollTransport(clock, timers, flush, quotas, settings.idle_ms_max)
 
     def bind(self) -> None:
         """Bind every listener, without serving yet.
@@ -96,30 +110,26 @@ class Server:
             ConfigError: an address cannot be had; the sentence says which and why.
         """
         for listener in self._settings.listeners:
-            if listener.security_protocol not in SERVED_PROTOCOLS:
-                raise ConfigError(
-                    f"Listener {listener} asks for {listener.security_protocol}, which is not "
-                    f"served yet: use {' or '.join(SERVED_PROTOCOLS)}."
-                )
             self.bound.append(BoundListener(listener, bind_listener(listener)))
 
     async def serve(self) -> None:
         """Serve the bound listeners until cancelled."""
+        run = self._supervisor.run
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, self._streams.run)
             for bound in self.bound:
                 make_connection = self._connection_factory(bound.listener.name)
                 for sock in bound.sockets:
-                    if bound.listener.security_protocol == "SSL":
-                        nursery.start_soon(self._serve_tls, sock, bound.listener.name)
+                    if bound.listener.security_protocol in TLS_PROTOCOLS:
+                        nursery.start_soon(run, self._serve_tls, sock, bound.listener.name)
                     elif self._epoll is not None:
-                        self._epoll.listen(sock, make_connection)
+                        self._epoll.listen(sock, bound.listener.name, make_connection)
                     else:
-                        traffic = self._traffic[bound.listener.name]
-                        nursery.start_soon(self._serve_streams, sock, make_connection, traffic)
+                        nursery.start_soon(run, self._serve_streams, sock, bound.listener.name)
             if self._epoll is not None:
-                nursery.start_soon(self._epoll.run)
+                nursery.start_soon(run, self._epoll.run)
             else:
-                nursery.start_soon(self._run_timers)
+                nursery.start_soon(run, self._run_timers)
 
     def finish_outside_work(self) -> None:
         """Flush and send what a task left behind; to be called by it when it is done."""
@@ -157,17 +167,36 @@ class Server:
             open_ += self._epoll.connections_by_listener()
         return {name: (open_[name], traffic.accepted) for name, traffic in self._traffic.items()}
 
-    def _connection_factory(self, listener_name: str) -> ConnectionFactory:
+    def _connection_factory(
+        self, listener_name: str, counted: CountedStreams | None = None
+    ) -> ConnectionFactory:
         frame_bytes_max = self._settings.frame_bytes_max
         traffic = self._traffic[listener_name]
+        connection_of = self._connection_type(listener_name)
 
         def make(peer: str, on_ready: Callable[[], None]) -> Connection:
             if self.refuses is not None and self.refuses(peer):
                 raise ConnectionRefusedError(errno.ECONNREFUSED, "a fault refuses connections")
             traffic.accepted += 1
-            return Connection(self._dispatcher, listener_name, peer, frame_bytes_max, on_ready)
+            made = connection_of(self._dispatcher, listener_name, peer, frame_bytes_max, on_ready)
+            if counted is not None:
+                counted.note_connection(made)
+            return made
 
         return make
+
+    def _connection_type(self, listener_name: str) -> Callable[..., Connection]:
+        """What is made of a connection to a listener."""
+        sasl = self._sasl
+        if sasl is None or not sasl.has(listener_name):
+            return Connection
+        from .sasl_connection import SaslConnection
+
+        return partial(
+            SaslConnection,
+            make_authenticator=partial(sasl.authenticator, listener_name),
+            login_bytes_max=self._settings.login_bytes_max,
+        )
 
     @property
     def _idle_seconds_max(self) -> float:
@@ -178,36 +207,34 @@ class Server:
         from .tls_listener import serve_tls
 
         assert self._tls is not None, "there is a listener that speaks TLS"
+        counted = CountedStreams(self.quotas, listener_name, self._clock)
         await serve_tls(
             sock,
             self._tls.of,
             listener_name,
-            self._connection_factory(listener_name),
-            StreamTransport(self.finish_outside_work, self._idle_seconds_max),
+            self._connection_factory(listener_name, counted),
+            self._streams,
             self._traffic[listener_name],
             self._idle_seconds_max,
+            counted,
         )
 
-    async def _serve_streams(
-        self, sock: socket.socket, make_connection: ConnectionFactory, traffic: ListenerTraffic
-    ) -> None:
-        transport = StreamTransport(self.finish_outside_work, self._idle_seconds_max)
+    async def _serve_streams(self, sock: socket.socket, listener_name: str) -> None:
+        counted = CountedStreams(self.quotas, listener_name, self._clock)
+        make_connection = self._connection_factory(listener_name, counted)
+        traffic = self._traffic[listener_name]
 
-        async def serve_stream(stream: trio.SocketStream) -> None:
-            try:
-                peer = peer_name(stream.socket.getpeername())
-            except OSError:
-                await stream.aclose()  # the peer is gone again
-                return
+        async def serve_stream(accepted: trio.socket.SocketType, peer: str) -> None:
             traffic.streams += 1
             try:
-                await transport.serve(stream, peer, make_connection)
+                stream = trio.SocketStream(accepted)
+                await self._streams.serve(
+                    stream, peer, make_connection, counted.note_used, counted.note_unread
+                )
             finally:
                 traffic.streams -= 1
 
-        sock.setblocking(False)
-        listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-        await trio.serve_listeners(serve_stream, [listener])
+        await accept_all(sock, serve_stream, counted)
 
     async def _run_timers(self) -> None:
         """Run the timers where no epoll transport does."""

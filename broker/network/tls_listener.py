@@ -7,7 +7,6 @@ way for a new one, since the slow ones are not those to wait for.
 
 from __future__ import annotations
 
-import errno
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -17,7 +16,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from ...security.tls.stream import HandshakeError, TlsStream
-from .connection import Connection, ConnectionFactory, ListenerTraffic, peer_name
+from .accepting import accept_all
+from .connection import Connection, ConnectionFactory, ListenerTraffic
+from .counted_streams import CountedStreams
 from .stream_transport import StreamTransport
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ HANDSHAKE_SECONDS_MAX = 30
 """Kafka's clients wait no longer (`socket.connection.setup.timeout.max.ms`)."""
 HANDSHAKES_MAX = 512
 """So many unfinished ones a listener has at once."""
-ACCEPT_AGAIN_SECONDS = 1
 LET_READ_SECONDS = 1
 LET_READ_BYTES = 64 * 1024
 
@@ -57,36 +57,20 @@ class Handshakes:
         self._seconds_max = min(seconds_max, HANDSHAKE_SECONDS_MAX)
         self._under_way: dict[trio.CancelScope, None] = {}
 
-    async def accept_all(self, listening: socket.socket) -> None:
+    async def accept_all(
+        self, listening: socket.socket, counted: CountedStreams | None = None
+    ) -> None:
         """Accept from a listening socket until cancelled."""
-        listening.setblocking(False)
-        sock = trio.socket.from_stdlib_socket(listening)
-        async with trio.open_nursery() as nursery:
-            while True:
-                try:
-                    accepted, address = await sock.accept()
-                except OSError as error:
-                    if error.errno != errno.ECONNABORTED:
-                        logger.error("cannot accept connections: %s; trying again", error)
-                        await trio.sleep(ACCEPT_AGAIN_SECONDS)
-                    continue
-                nursery.start_soon(self._run, accepted, peer_name(address))
+        await accept_all(listening, self._run, counted)
 
     async def _run(self, sock: trio.socket.SocketType, peer: str) -> None:
-        """One connection; whatever goes wrong with it is no other's trouble."""
-        try:
-            plain = trio.SocketStream(sock)
-            stream = TlsStream(plain, self._context())
-            if await self._shake_hands(stream, peer):
-                await self._serve(stream, peer)
-            else:
-                await _let_read(plain)
-        except (OSError, trio.BrokenResourceError) as error:
-            logger.info("the connection from %s broke: %s", peer, error)
-        except Exception:
-            logger.exception("the connection from %s failed", peer)
-        finally:
-            sock.close()
+        """One connection, to its end."""
+        plain = trio.SocketStream(sock)
+        stream = TlsStream(plain, self._context())
+        if await self._shake_hands(stream, peer):
+            await self._serve(stream, peer)
+        else:
+            await _let_read(plain)
 
     async def _shake_hands(self, stream: TlsStream, peer: str) -> bool:
         """Whether it came through."""
@@ -133,6 +117,7 @@ async def serve_tls(
     transport: StreamTransport,
     traffic: ListenerTraffic,
     seconds_max: float,
+    counted: CountedStreams,
 ) -> None:
     """Accept and serve until cancelled.
 
@@ -144,6 +129,7 @@ async def serve_tls(
         transport: drives it.
         traffic: where connections are counted.
         seconds_max: for a handshake, if it is less than that has anyway.
+        counted: counts the connections.
     """
 
     async def serve(stream: TlsStream, peer: str) -> None:
@@ -157,15 +143,15 @@ async def serve_tls(
 
         def make(peer: str, on_ready: Callable[[], None]) -> Connection:
             connection = make_connection(peer, on_ready)
-            if principal is not None:
+            if principal is not None and connection.authenticator is None:
                 connection.principal = principal
             return connection
 
         traffic.streams += 1
         try:
-            await transport.serve(stream, peer, make)
+            await transport.serve(stream, peer, make, counted.note_used, counted.note_unread)
         finally:
             traffic.streams -= 1
 
     handshakes = Handshakes(lambda: tls_of(listener_name).server, serve, seconds_max)
-    await handshakes.accept_all(sock)
+    await handshakes.accept_all(sock, counted)

@@ -6,7 +6,7 @@ ask for metadata first. Only refusals come here. Source: Kafka's KafkaApis (getC
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
@@ -76,7 +76,19 @@ def tell_producer(
     """
     if version >= FIRST_PRODUCE_VERSION and refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         found = current_leader(context, topic_partition, listener_name)
-        _tell(messages.ProduceResponse, answer, refused, found)
+        response = messages.ProduceResponse
+        refused.current_leader = response.LeaderIdAndEpoch(
+            leader_id=found.leader_id, leader_epoch=found.leader_epoch
+        )
+        node = found.node
+        if node is not None and all(
+            each.node_id != node.broker_id for each in answer.node_endpoints
+        ):
+            answer.node_endpoints.append(
+                response.NodeEndpoint(
+                    node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+                )
+            )
 
 
 def tell_fetcher(
@@ -86,6 +98,8 @@ def tell_fetcher(
     answer: messages.FetchResponse,
     refused: messages.FetchResponse.PartitionData,
     topic: str | bytes,
+    *,
+    is_from_follower: bool,
 ) -> None:
     """The same of a Fetch answer, whose partition may also be refused for an older epoch.
 
@@ -96,6 +110,7 @@ def tell_fetcher(
         answer: gets the leader's address.
         refused: the partition's part of the answer; gets leader and epoch.
         topic: the name or id of its topic.
+        is_from_follower: whether it knows the brokers' addresses, so that they are left out.
     """
     if version < FIRST_FETCH_VERSION or refused.error_code not in (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -112,16 +127,16 @@ def tell_fetcher(
     if name is not None:
         topic_partition = TopicPartition(name, refused.partition_index)
         found = current_leader(context, topic_partition, listener_name)
-        _tell(messages.FetchResponse, answer, refused, found)
-
-
-def _tell(message: Any, answer: Any, refused: Any, found: CurrentLeader) -> None:
-    refused.current_leader = message.LeaderIdAndEpoch(
-        leader_id=found.leader_id, leader_epoch=found.leader_epoch
-    )
-    node = found.node
-    if node is None or any(each.node_id == node.broker_id for each in answer.node_endpoints):
-        return
-    answer.node_endpoints.append(
-        message.NodeEndpoint(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
-    )
+        response = messages.FetchResponse
+        refused.current_leader = response.LeaderIdAndEpoch(
+            leader_id=found.leader_id, leader_epoch=found.leader_epoch
+        )
+        node = None if is_from_follower else found.node
+        if node is not None and all(
+            each.node_id != node.broker_id for each in answer.node_endpoints
+        ):
+            answer.node_endpoints.append(
+                response.NodeEndpoint(
+                    node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+                )
+            )

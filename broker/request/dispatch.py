@@ -14,20 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ...common.errors import ErrorCode, KafkaError
+from ...controller.fenced_store import kafka_error_of
+from ...metadata_store.errors import MetadataStoreError
 from ...protocol.api_keys import ApiKey
-from ...protocol.error_response import error_response
+from ...protocol.error_response import error_response_in_steps
 from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_request_header
-from ...protocol.messages import request_message
-from ...runtime.long_work import run_in_steps
+from ...runtime.long_work import run_at_once, run_in_steps, take_step, take_step_in_turn
 from ...runtime.timers import Timers
 from ..handlers.registry import Registration
 from .context import HandlerContext
-from .fast_path.idle_fetch import decode_fetch
 from .fast_path.memo import AnyMemo
-from .outcomes import Answer, AtFlush, Parked, Task
+from .outcomes import Answer, AtFlush, Parked, Stepwise, Task
 from .requests import (
     ClientConnection,
+    LongRequest,
     OnAnswer,
     OnFramed,
     OnRequest,
@@ -38,12 +39,13 @@ from .route import Route
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
+    from ...runtime.long_work import Steps
+    from .quotas.quota_stage import Entry, QuotaStage
 
 logger = logging.getLogger(__name__)
 
 LONG_FRAME_BYTES = 32 << 10
-"""A request that may list the partitions of a whole cluster, and is longer, is decoded in steps:
-its some thousand microseconds are not spent in one go."""
+"""A longer request may have more elements than are decoded in a step."""
 
 MEMOS: Final = {
     ApiKey.PRODUCE: "produce.ProduceMemo",
@@ -52,6 +54,26 @@ MEMOS: Final = {
 }
 """The APIs whose clients repeat their requests so often that a connection remembers them, and by
 what. A broker that starts imports none of it."""
+
+METERED_MEMOS: Final = {
+    ApiKey.PRODUCE: "metered.MeteredProduceMemo",
+    ApiKey.FETCH: "metered.MeteredFetchMemo",
+    ApiKey.LIST_OFFSETS: "metered.MeteredListOffsetsMemo",
+}
+"""The same while there are quotas."""
+
+SERVED_WHILE_STARTING: Final = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+    }
+)
+"""What a broker answers before it knows its cluster: what every connection begins with, and the
+requests of the controller, from which it learns of the cluster."""
 
 _unpack_route = struct.Struct(">I").unpack_from
 
@@ -69,7 +91,10 @@ class Dispatcher:
 
     Attributes:
         on_request: this and the other hooks are set by `use_hooks`, and None otherwise.
-        is_plain: whether there is no hook and no throttle; while there is, no memo is used.
+        quotas: keeps clients to their quotas; None while there are none.
+        entry: takes the frames of connections: `dispatch`, or the quotas' stage before it.
+        is_plain: whether there is no hook, no throttle and no quota.
+        uses_memos: whether there is no hook and no throttle; while there is, no memo is used.
     """
 
     def __init__(
@@ -85,10 +110,27 @@ class Dispatcher:
         self.on_answer: OnAnswer | None = None
         self.on_framed: OnFramed | None = None
         self.throttle: Throttle | None = None
+        self.quotas: QuotaStage | None = None
+        self.entry: Entry = self.dispatch
         self.is_plain = True
+        self.uses_memos = True
         self._admission = context.admission
         self._timers = Timers() if timers is None else timers
         self._routes: dict[int, Route] = {}
+        self._held: list[ClientConnection] | None = None
+
+    def hold(self) -> None:
+        """Answer only `SERVED_WHILE_STARTING` until `release`; what else comes waits.
+
+        Nothing has been dispatched before: a request waits where its route is made.
+        """
+        self._held = []
+
+    def release(self) -> None:
+        """Answer everything from now on, first what waits."""
+        held, self._held = self._held or (), None
+        for connection in held:
+            connection.release()
 
     def use_hooks(
         self,
@@ -103,7 +145,17 @@ class Dispatcher:
         self.on_answer = on_answer
         self.on_framed = on_framed
         self.throttle = throttle
-        self.is_plain = not (on_request or on_answer or on_framed or throttle)
+        self.uses_memos = not (on_request or on_answer or on_framed or throttle)
+        self._note_stages()
+
+    def use_quotas(self, quotas: QuotaStage | None) -> None:
+        """Keep clients to these quotas from now on; None: to none."""
+        self.quotas = quotas
+        self.entry = self.dispatch if quotas is None else quotas.metered(self.dispatch)
+        self._note_stages()
+
+    def _note_stages(self) -> None:
+        self.is_plain = self.uses_memos and self.quotas is None
         self._admission.invalidate()
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
@@ -146,22 +198,32 @@ class Dispatcher:
                 connection.put_back(frame)
                 return
         correlation_id, client_id, position = read_request_header(frame)
-        if route.may_be_long and len(frame) > LONG_FRAME_BYTES:
-            self._take_long(connection, route, frame)
-            return
         try:
             # What trails the body is ignored, as Kafka does.
-            if route.api_key is ApiKey.FETCH:
-                body = decode_fetch(self.context, connection, route, frame, position)
-            else:
-                body = route.decode(frame, position)[0]
+            body: object = None
+            session = connection.implicit_session
+            if (
+                session is not None
+                and session.key == route_key
+                and self.uses_memos
+                and (session.takes_long or frame.nbytes <= LONG_FRAME_BYTES)
+            ):
+                body = session.decode(frame, position)
+            if body is None:
+                if frame.nbytes > LONG_FRAME_BYTES:
+                    decoded = take_step(route.decode_in_steps(frame, position))
+                    if decoded is None:
+                        self._take_long(connection, route, frame)
+                        return
+                    body = decoded[0][0]
+                else:
+                    body = route.decode(frame, position)[0]
         except ProtocolError as error:
             raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
-        connection.note_handled()
         request = Request(route, correlation_id, client_id or "", body, connection)
         connection.unanswered.append(request)
         self._admit(request)
-        if route.api_key in MEMOS and self.is_plain:
+        if route.api_key in MEMOS and self.uses_memos:
             self._learn(request, frame, position, body)
 
     def _learn(
@@ -171,7 +233,13 @@ class Dispatcher:
         route, memos = request.route, request.connection.memos
         memo = memos.get(route.key)
         if memo is None or memo.epoch != self._admission.epoch:
-            memo = memos[route.key] = _memo_type(route.api_key)(self.context, route)
+            try:
+                memo = memos[route.key] = _memo_type(
+                    route.api_key, is_metered=self.quotas is not None
+                )(self.context, route)
+            except (OSError, ImportError) as error:  # it was answered; a later one is remembered
+                logger.warning("requests like %r cannot be remembered yet: %s", request, error)
+                return
         memo.learn(request, frame, position, body)
 
     def _admit(self, request: Request[object]) -> None:
@@ -190,17 +258,14 @@ class Dispatcher:
         connection = request.connection
         try:
             outcome = request.route.handler(self.context, request)
-        except KafkaError as refusal:
-            request.answer(self._error_answer(request, refusal.code, refusal.message))
-        except Exception:
-            logger.exception("the handler of %r failed", request)
-            request.answer(self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
+        except Exception as error:
+            self._refuse(request, _refusal_for(request, error))
         else:
             match outcome:
                 case Answer():
                     request.answer(outcome.response)
-                case Parked():
-                    connection.is_parked = connection.is_throttled or (
+                case Parked():  # `_park`, written out: this is the way of most fetches
+                    connection.is_parked = connection.is_held or (
                         request.buffers is None and bool(connection.unanswered)
                     )
                 case AtFlush():
@@ -208,28 +273,72 @@ class Dispatcher:
                 case Task():
                     connection.is_parked = True
                     self.context.start_task(self._answer_when_done, request, outcome)
+                case Stepwise():
+                    self.begin(self._answer_in_steps(request, outcome.work), connection)
+                    self._park(request)
                 case _:
                     assert_never(outcome)
 
+    def begin(self, work: Steps[None], connection: ClientConnection) -> None:
+        """Do a connection's work: at once if it takes one step, else beside the other requests."""
+        if take_step(work) is None:
+            self.context.start_task(self._go_on, work, connection)
+
+    async def _go_on(self, work: Steps[None], connection: ClientConnection) -> None:
+        """The steps behind the first, each in its turn, while there is somebody to answer."""
+        while not connection.is_closed:
+            if await take_step_in_turn(work) is not None:
+                return
+        work.close()
+
+    def _answer_in_steps(
+        self, request: Request[object], work: Steps[Message | Parked]
+    ) -> Steps[None]:
+        try:
+            response = yield from work
+        except Exception as error:
+            response = yield from _error_answer(request, _refusal_for(request, error))
+        if not isinstance(response, Parked):
+            yield from request.answer_in_steps(response)
+
+    def _refuse(self, request: Request[object], refusal: KafkaError) -> None:
+        """Answer a request of any length with an error."""
+        work = _error_answer(request, refusal)
+        if not isinstance(request, LongRequest):
+            request.answer(run_at_once(work))
+            return
+        request.answer_after(work)
+        self._park(request)
+
+    def _park(self, request: Request[object]) -> None:
+        """Have the connection's next requests wait, if this one is not answered yet."""
+        connection = request.connection
+        connection.is_parked = connection.is_held or (
+            request.buffers is None and bool(connection.unanswered)
+        )
+
     def _take_long(self, connection: ClientConnection, route: Route, frame: memoryview) -> None:
         """Decode a long request beside the others', and handle it then."""
-        connection.note_handled()
         correlation_id, client_id, position = read_request_header(frame)
-        request = Request(route, correlation_id, client_id or "", None, connection)
+        request = LongRequest(route, correlation_id, client_id or "", None, connection)
         connection.unanswered.append(request)
         connection.is_parked = True
-        self.context.start_task(self._decode_and_handle, request, bytes(frame), position)
+        # A bytearray, for offsets are patched into records where they lie.
+        self.context.start_task(self._decode_and_handle, request, bytearray(frame), position)
 
     async def _decode_and_handle(
-        self, request: Request[object], frame: bytes, position: int
+        self, request: Request[object], frame: bytearray, position: int
     ) -> None:
         route, connection = request.route, request.connection
-        decode = request_message(route.api_key).stepwise_decoder(route.api_version)
         try:
-            request.body = (await run_in_steps(decode(frame, position)))[0]
+            work = route.decode_in_steps(memoryview(frame), position)
+            request.body = (await run_in_steps(work))[0]
         except ProtocolError as error:
             connection.fail(f"{route.name} v{route.api_version}: {error}")
             return
+        except Exception:
+            connection.fail(f"{route.name} v{route.api_version} could not be decoded")
+            raise
         if connection.is_closed:
             return
         self._admit(request)
@@ -237,24 +346,15 @@ class Dispatcher:
     async def _answer_when_done(self, request: Request[object], task: Task[Message]) -> None:
         try:
             response = await task.work
-        except KafkaError as refusal:
-            response = self._error_answer(request, refusal.code, refusal.message)
-        except Exception:
-            logger.exception("the handler of %r failed", request)
-            response = self._error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        except Exception as error:
+            response = await run_in_steps(_error_answer(request, _refusal_for(request, error)))
         if not isinstance(response, Parked):
-            request.answer(response)
-
-    def _error_answer(
-        self, request: Request[object], code: ErrorCode, message: str | None
-    ) -> Message:
-        answer: Message = error_response(
-            request.api_key, request.api_version, request.body, code, message
-        )
-        return answer
+            work = request.answer_in_steps(response)
+            if take_step(work) is None:
+                await self._go_on(work, request.connection)
 
     def _find_route(self, connection: ClientConnection, frame: memoryview) -> Route | None:
-        """The route of a frame seen for the first time; None where it was answered already.
+        """The route of a frame seen for the first time; None where it was answered, or waits.
 
         Raises:
             ProtocolError: the API or its version is not served. Kafka closes the connection
@@ -274,7 +374,14 @@ class Dispatcher:
                 f"{registration.api_key.name} v{api_version} is not served here, only "
                 f"{registration.versions.start} to {registration.versions.stop - 1}"
             )
-        route = self._routes[_unpack_route(frame)[0]] = Route(registration, api_version)
+        if self._held is not None and registration.api_key not in SERVED_WHILE_STARTING:
+            connection.put_back(frame)
+            connection.hold()
+            self._held.append(connection)
+            return None
+        route = Route(registration, api_version)
+        if route.is_complete:  # else its handler could not be imported: the next request tries
+            self._routes[route.key] = route
         return route
 
     def _answer_unknown_api_versions(
@@ -287,8 +394,22 @@ class Dispatcher:
         self._handle(request)
 
 
+def _refusal_for(request: Request[object], error: Exception) -> KafkaError:
+    """What a request is answered whose handler raised; what no handler should raise is logged."""
+    if isinstance(error, KafkaError | MetadataStoreError):
+        return kafka_error_of(error)
+    logger.error("the handler of %r failed", request, exc_info=error)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _error_answer(request: Request[object], refusal: KafkaError) -> Steps[Message]:
+    return error_response_in_steps(
+        request.api_key, request.api_version, request.body, refusal.code, refusal.message
+    )
+
+
 @functools.cache
-def _memo_type(api_key: ApiKey) -> type[AnyMemo]:
-    module, _, name = MEMOS[api_key].partition(".")
+def _memo_type(api_key: ApiKey, *, is_metered: bool) -> type[AnyMemo]:
+    module, _, name = (METERED_MEMOS if is_metered else MEMOS)[api_key].partition(".")
     found: type[AnyMemo] = getattr(import_module(f".fast_path.{module}", __package__), name)
     return found

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...common.errors import ErrorCode
 from ...common.sentinels import READ_COMMITTED
 from ...protocol import messages
 from ...replication.partition.partition import FetchIsolation
 from ...replication.read.fetch import FetchParams, FetchPartitionData
+from ...runtime.long_work import Steps, in_batches
 from .context import HandlerContext
 from .current_leaders import tell_fetcher
 from .fetch_sessions import FetchSession, PartitionKey
 from .requests import Request
 
 FIRST_VERSION_WITH_STORAGE_ERRORS = 6
+FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_THAT_ASKS_FOLLOWERS = 11
+FIRST_FLEXIBLE_VERSION = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 
-Results = list[tuple[PartitionKey, FetchPartitionData]]
+PARTITION_BYTES = 40
+"""About what a partition takes in an answer, besides its records."""
+
+PARTITIONS_PER_PIECE = 4
+"""So many partitions of a long request are one item of its steps."""
+
+Results = Sequence[tuple[PartitionKey, FetchPartitionData]]
 """What partitions answer, by what the request calls them."""
 
 
-def fetch_params(context: HandlerContext, body: messages.FetchRequest, version: int) -> FetchParams:
+def fetch_params(
+    context: HandlerContext, request: Request[object], body: messages.FetchRequest
+) -> FetchParams:
     """What holds for all partitions of a fetch."""
     replica_id = max(body.replica_id, body.replica_state.replica_id)
     if replica_id >= 0:
@@ -33,6 +46,9 @@ def fetch_params(context: HandlerContext, body: messages.FetchRequest, version: 
             replica_epoch=body.replica_state.replica_epoch,
         )
     max_bytes = min(body.max_bytes, context.config["fetch.max.bytes"])
+    stage = context.quotas.stage
+    if stage is not None:
+        max_bytes = min(max_bytes, stage.fetch_bytes_max(request.connection, request.client_id))
     return FetchParams(
         max_wait_ms=body.max_wait_ms,
         min_bytes=min(body.min_bytes, max_bytes),
@@ -43,7 +59,7 @@ def fetch_params(context: HandlerContext, body: messages.FetchRequest, version: 
             else FetchIsolation.HIGH_WATERMARK
         ),
         rack=body.rack_id,
-        may_ask_followers=version >= FIRST_VERSION_THAT_ASKS_FOLLOWERS,
+        may_ask_followers=request.api_version >= FIRST_VERSION_THAT_ASKS_FOLLOWERS,
     )
 
 
@@ -76,7 +92,7 @@ def fetch_response(
             topics.append((topic, []))
         partition = partition_data(index, data)
         if data.error:
-            _explain(context, request, answer, partition, topic)
+            explain(context, request, answer, partition, topic)
         topics[-1][1].append(partition)
     answer.responses = [
         response.FetchableTopicResponse(topic_id=topic, partitions=partitions)
@@ -87,7 +103,27 @@ def fetch_response(
     return answer
 
 
-def _explain(
+def fetch_response_in_steps(
+    context: HandlerContext,
+    request: Request[object],
+    session: FetchSession | None,
+    results: Results,
+    *,
+    is_full: bool,
+) -> Steps[messages.FetchResponse]:
+    """The same, as work that yields after some partitions."""
+    answer = messages.FetchResponse(session_id=session.id if session is not None else 0)
+    for batch in in_batches(results, PARTITIONS_PER_PIECE):
+        piece = fetch_response(context, request, session, batch, is_full=is_full)
+        answer.responses += piece.responses  # a topic may stand there again
+        for endpoint in piece.node_endpoints:
+            if endpoint.node_id not in {each.node_id for each in answer.node_endpoints}:
+                answer.node_endpoints.append(endpoint)
+        yield
+    return answer
+
+
+def explain(
     context: HandlerContext,
     request: Request[object],
     answer: messages.FetchResponse,
@@ -101,7 +137,15 @@ def _explain(
         and refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     ):
         refused.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    tell_fetcher(context, version, request.connection.listener_name, answer, refused, topic)
+    tell_fetcher(
+        context,
+        version,
+        request.connection.listener_name,
+        answer,
+        refused,
+        topic,
+        is_from_follower=request.is_from_follower,
+    )
 
 
 def partition_data(index: int, data: FetchPartitionData) -> messages.FetchResponse.PartitionData:

@@ -26,6 +26,8 @@ EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000
 """How long a session must be unused before another may take its place."""
 
+Terms = tuple[object, ...]
+"""What of a whole fetch decides what its reader sees of each partition."""
 PartitionKey = tuple[str | bytes, int]
 """Topic name or id, as the request's version names topics, and partition."""
 
@@ -39,6 +41,12 @@ class RequestedPartition(NamedTuple):
     current_leader_epoch: int
     last_fetched_epoch: int
     log_start_offset: int
+
+
+def key_of(requested: FetchPartition) -> PartitionKey:
+    """What its request calls a partition."""
+    topic, index = requested.topic_partition
+    return requested.topic_id or topic, index
 
 
 class RepeatedPartition(Protocol):
@@ -87,18 +95,14 @@ class FetchSession(IdlePartitionCache):
 
     Attributes:
         partitions: all of them, in the order in which they are read.
-        active: those that a fetch has to look at.
-        idle_topics: topics of the others, and how many partitions each has among them.
+        active: those that a fetch has to look at; the others are idle.
     """
 
     __slots__ = (
         "_next_place",
-        "_snapshot",
-        "_terms",
         "active",
         "epoch",
         "id",
-        "idle_topics",
         "last_used_ms",
         "partitions",
         "uses_topic_ids",
@@ -114,10 +118,7 @@ class FetchSession(IdlePartitionCache):
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         self.active: dict[PartitionKey, CachedPartition] = {}
-        self.idle_topics: dict[str, int] = {}
         self._next_place = 0
-        self._snapshot: object = None
-        self._terms: tuple[object, ...] = ()
 
     def update(
         self, requested: Iterable[RequestedPartition], forgotten: Iterable[PartitionKey]
@@ -154,17 +155,6 @@ class FetchSession(IdlePartitionCache):
         return self._next_place
 
     # -- idle partitions --------------------------------------------------------------
-
-    def invalidate_unless(self, snapshot: object, terms: tuple[object, ...]) -> None:
-        """Have all partitions looked at again unless they were found idle on the same grounds.
-
-        Args:
-            snapshot: of the metadata, which is replaced and never changed.
-            terms: what holds for the whole fetch and decides what its reader sees.
-        """
-        if snapshot is not self._snapshot or terms != self._terms:
-            self.mark_all_active()
-            self._snapshot, self._terms = snapshot, terms
 
     def reads_only(
         self, partitions: Sequence[RepeatedPartition], snapshot: object, terms: tuple[object, ...]
@@ -222,38 +212,25 @@ class FetchSession(IdlePartitionCache):
             return
         del self.active[key]
         cached.idle_as = topic_partition
-        topic = topic_partition.topic
-        self.idle_topics[topic] = self.idle_topics.get(topic, 0) + 1
         self.add(idle)
 
     def on_active(self, idle: IdlePartition) -> None:
         """A partition is active again."""
-        key = self.key_of(idle.requested)
+        key = key_of(idle.requested)
         cached = self.active[key] = self.partitions[key]
         cached.idle_as = None
-        topic = idle.requested.topic_partition.topic
-        count = self.idle_topics[topic] - 1
-        if count:
-            self.idle_topics[topic] = count
-        else:
-            del self.idle_topics[topic]
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
         """Partitions of this session, in its order."""
         cached = self.partitions
-        return sorted(partitions, key=lambda requested: cached[self.key_of(requested)].place)
-
-    def key_of(self, requested: FetchPartition) -> PartitionKey:
-        """What a partition is called in this session."""
-        topic, index = requested.topic_partition
-        return (requested.topic_id if self.uses_topic_ids else topic), index
+        return sorted(partitions, key=lambda requested: cached[key_of(requested)].place)
 
     def _mark_active(self, cached: CachedPartition) -> None:
         if cached.idle_as is not None:
             self.mark_active(cached.idle_as)
 
 
-def cache_key(params: FetchParams, select_replica: SelectReplica) -> tuple[object, ...]:
+def cache_key(params: FetchParams, select_replica: SelectReplica) -> Terms:
     """What of a whole fetch decides what its reader sees of each partition."""
     return (
         params.isolation,

@@ -1,4 +1,4 @@
-"""What a handler may say of a request: the outcomes are four, and there are no others.
+"""What a handler may say of a request: the outcomes are five, and there are no others.
 
 `Dispatcher` matches on them, and mypy holds that it misses none. They know neither requests
 nor handlers, so that the registry of handlers may name them.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeAlias, TypeVar,
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
+    from ...runtime.long_work import Steps
 
 ParametersT = ParamSpec("ParametersT")
 ResponseT = TypeVar("ResponseT", bound="Message")
@@ -61,10 +62,27 @@ class Task(Generic[ResponseT_co]):
     work: Awaitable[ResponseT_co | Parked]
 
 
+@final
+@dataclass(slots=True, eq=False)
+class Stepwise(Generic[ResponseT_co]):
+    """The request is answered when some work is done, which yields after each of its items.
+
+    What takes no longer than a step is answered at once. Else the connection's next requests wait,
+    and the steps have their turns among the other requests. Between two anything may change.
+
+    Attributes:
+        work: it returns the response, or `PARKED` where something else answers the request.
+    """
+
+    work: Steps[ResponseT_co | Parked]
+
+
 PARKED: Final = Parked()
 AT_FLUSH: Final = AtFlush()
 
-Outcome: TypeAlias = Answer[ResponseT_co] | AtFlush | Parked | Task[ResponseT_co]
+Outcome: TypeAlias = (
+    Answer[ResponseT_co] | AtFlush | Parked | Task[ResponseT_co] | Stepwise[ResponseT_co]
+)
 
 
 def in_task(
@@ -75,5 +93,21 @@ def in_task(
     @wraps(work)
     def start(*args: ParametersT.args, **kwargs: ParametersT.kwargs) -> Task[ResponseT]:
         return Task(work(*args, **kwargs))
+
+    return start
+
+
+def in_steps(
+    work: Callable[ParametersT, Steps[ResponseT | Parked]],
+) -> Callable[ParametersT, Stepwise[ResponseT]]:
+    """Make a handler of a generator function that yields after each item of its work.
+
+    For every API whose work grows with its request or with what the broker holds: nobody waits for
+    more than a step of it.
+    """
+
+    @wraps(work)
+    def start(*args: ParametersT.args, **kwargs: ParametersT.kwargs) -> Stepwise[ResponseT]:
+        return Stepwise(work(*args, **kwargs))
 
     return start

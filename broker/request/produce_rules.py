@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -82,24 +83,25 @@ def partition_key(
 def produce_response(
     context: HandlerContext,
     request: Request[messages.ProduceRequest],
-    names: list[str | None],
+    topics: Sequence[messages.ProduceRequest.TopicProduceData],
+    names: Sequence[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[PartitionKey, PartitionResponse],
 ) -> messages.ProduceResponse:
-    """The answer to a whole request.
+    """The answer to a request, or to some of its topics.
 
     Args:
         context: the broker's.
-        request: its body names topics and partitions.
-        names: of its topics; None of one that is not known.
+        request: what is answered.
+        topics: of its body.
+        names: of these topics; None of one that is not known.
         results: what became of the partitions that were appended to.
         refused: of those that were not even tried.
     """
-    body = request.body
     version = request.api_version
     response = messages.ProduceResponse
     answer = response()
-    for topic, name in zip(body.topic_data, names, strict=True):
+    for topic, name in zip(topics, names, strict=True):
         partitions = []
         for partition in topic.partition_data:
             index = partition.index

@@ -16,6 +16,7 @@ from ...protocol.error_response import ERROR_CODE_FIELDS
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
+    from ...runtime.long_work import Steps
 
 PRECISION_BITS = 5
 """A bucket is at most 1/32 of its value wide."""
@@ -155,11 +156,22 @@ class ErrorCounts:
     def count(self, answer: Message) -> None:
         """Count the codes of one answer."""
         for *arrays, field in self._paths:
-            elements: list[Any] = [answer]
+            elements: Iterable[Any] = (answer,)
             for array in arrays:
                 elements = [inner for each in elements for inner in getattr(each, array) or ()]
             for element in elements:
                 self.count_one(getattr(element, field))
+
+    def count_in_steps(self, answer: Message) -> Steps[None]:
+        """The same, as work that yields after each code."""
+        for *arrays, field in self._paths:
+            elements: Iterable[Any] = (answer,)
+            for array in arrays:
+                elements = [inner for each in elements for inner in getattr(each, array) or ()]
+                yield
+            for element in elements:
+                self.count_one(getattr(element, field))
+                yield
 
     def count_one(self, code: int) -> None:
         """Count one code."""

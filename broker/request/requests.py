@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ...runtime.clock import Clock
 from .route import FramePart, Route
 
 if TYPE_CHECKING:
-    from ...protocol.codec.message import Message
+    from ...protocol.codec.message import Encoder, Message
+    from ...runtime.long_work import Steps
+    from ...security.authenticator.sasl_authenticator import SaslAuthenticator
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,20 @@ class Answerable(Protocol):
     @property
     def buffers(self) -> Sequence[FramePart] | None:
         """The framed answer once it is there."""
+
+
+class Accountable:
+    """A request as far as quotas go.
+
+    Attributes:
+        frame_bytes: the size of its frame; set by the quotas' stage once the request waits.
+        used_s: for how long it was worked on until then; the same holds.
+    """
+
+    __slots__ = ("frame_bytes", "used_s")
+
+    frame_bytes: int
+    used_s: float
 
 
 class ConnectionMemo(Protocol):
@@ -44,16 +60,46 @@ class ConnectionMemo(Protocol):
         """Remember a request that took the slow path, and its body from a position on."""
 
 
-class FetchFastPath(Protocol):
-    """What is known of a connection's fetches without a session."""
+class ImplicitSession(Protocol):
+    """What a connection's requests without a session have in common (KIP-227).
 
-    misses: int
+    Attributes:
+        key: of the route that they come by.
+        takes_long: whether it decodes long requests, too: not in steps, so they have to be such
+            as it is made for.
+    """
 
-    def recognize(self, route: Route, frame: memoryview, position: int) -> Any:
-        """A body that is not decoded, if the request is like those before; else None."""
+    key: int
+    takes_long: bool
+
+    @property
+    def body(self) -> object:
+        """The request that it has decoded last, up to its answer; else None."""
+
+    def decode(self, frame: memoryview, position: int) -> object | None:
+        """A request's body from a position on, as far as it is not known; None if all of it has
+        to be decoded."""
 
     def close(self) -> None:
         """The connection is closed."""
+
+
+class QuotaAccounting(Protocol):
+    """The stage that keeps clients to their quotas (`quota_stage.QuotaStage`)."""
+
+    def throttle(self, request: Request[object], response: Message) -> int:
+        """Account for an answer; returns for how many ms its connection is muted."""
+
+    def answered(
+        self,
+        connection: ClientConnection,
+        client_id: str,
+        request: Accountable | None,
+        *,
+        is_produce: bool,
+        is_silent: bool = False,
+    ) -> int:
+        """Account for a request that is being answered; returns for how many ms to mute."""
 
 
 class RequestStages(Protocol):
@@ -63,17 +109,29 @@ class RequestStages(Protocol):
         on_answer: looks at each answer and may replace it; for tests and faults.
         on_framed: may take an encoded answer over; for tests and faults.
         throttle: for how many ms the connection is muted after an answer (KIP-124).
-        is_plain: whether there is none of these, nor a hook that looks at requests.
+        is_plain: whether there is none of these, no hook that looks at requests, and no quota.
+        uses_memos: whether connections remember requests: not while there are hooks.
     """
 
     on_answer: OnAnswer | None
     on_framed: OnFramed | None
     throttle: Throttle | None
     is_plain: bool
+    uses_memos: bool
+
+    @property
+    def quotas(self) -> QuotaAccounting | None:
+        """Keeps clients to their quotas; None while there are none."""
 
     @property
     def clock(self) -> Clock:
         """The broker's."""
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        """Call back in a pass that begins so much later."""
+
+    def begin(self, work: Steps[None], connection: ClientConnection) -> None:
+        """Do a connection's work: at once if it takes one step, else beside the other requests."""
 
 
 class ClientConnection(Protocol):
@@ -86,13 +144,22 @@ class ClientConnection(Protocol):
     listener_name: str
     peer: str
     principal: str
+    is_broker: bool
+    challenge: bytes
     is_closed: bool
     is_parked: bool
-    is_throttled: bool
+    is_held: bool
+    has_used_its_turn: bool
+    turn_ends_ms: int
     unsent_bytes: int
     unanswered: deque[Answerable]
+    output: list[Any]
     memos: dict[int, ConnectionMemo]
-    fetch_fast_path: FetchFastPath | None
+    implicit_session: ImplicitSession | None
+
+    @property
+    def authenticator(self) -> SaslAuthenticator | None:
+        """What knows its logins; None: its listener speaks no SASL."""
 
     @property
     def peer_host(self) -> str:
@@ -100,9 +167,6 @@ class ClientConnection(Protocol):
 
     def put_back(self, frame: memoryview) -> None:
         """Handle a frame again once what came before it is answered."""
-
-    def note_handled(self) -> None:
-        """Count a request against what a pass allows."""
 
     def note_answered(self) -> None:
         """Move answers that are next in order to the output."""
@@ -113,11 +177,17 @@ class ClientConnection(Protocol):
     def throttle(self, throttle_ms: int) -> None:
         """Handle no more requests for so long."""
 
+    def hold(self) -> None:
+        """Handle no more requests until `release`."""
+
+    def release(self) -> None:
+        """Go on with the requests that wait."""
+
     def fail(self, reason: str) -> None:
         """Close for the peer's fault, once the answers due are sent."""
 
 
-class Request(Generic[BodyT_co]):
+class Request(Accountable, Generic[BodyT_co]):
     """One request. Handlers read it and answer it, once.
 
     The type of its body is the handler's to know: what does not look at bodies takes a
@@ -129,6 +199,9 @@ class Request(Generic[BodyT_co]):
         buffers: the framed answer once it is there.
         is_from_follower: whether it is another broker's Fetch.
     """
+
+    is_long = False
+    """Whether the body took more than a step to decode, and lies in memory of its own."""
 
     __slots__ = (
         "api_key",
@@ -171,38 +244,90 @@ class Request(Generic[BodyT_co]):
         connection = self.connection
         if connection.is_closed:
             return
-        stages = connection.dispatcher
-        if stages.on_answer is not None:
-            response = stages.on_answer(self, response)
         throttle_ms = 0
-        if stages.throttle is not None:
-            throttle_ms = stages.throttle(self, response)
-            if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
-                response.throttle_time_ms = throttle_ms
+        if not connection.dispatcher.is_plain:
+            response, throttle_ms = self._complete(response)
         try:
             buffers = self.route.encode_answer(self.correlation_id, response)
         except Exception:
-            # A bug of ours that must not end the others' connections.
-            logger.exception("the answer to %r cannot be encoded", self)
-            connection.fail("its answer cannot be encoded")
+            self._fail_to_encode()
             return
         self.route.errors.count(response)
         self._send_unless_taken(buffers)
         if throttle_ms > 0:
             connection.throttle(throttle_ms)
 
-    def answer_framed(self, buffers: list[FramePart]) -> None:
-        """Send an answer that the caller has encoded and counted.
+    def answer_in_steps(self, response: Message) -> Steps[None]:
+        """The same, as work that yields after each element of an array."""
+        assert self.buffers is None, f"{self!r} was answered twice"
+        if self.connection.is_closed:
+            return
+        response, throttle_ms = self._complete(response)
+        try:
+            buffers = yield from self.route.encode_in_steps(self.correlation_id, response)
+        except Exception:
+            self._fail_to_encode()
+            return
+        yield from self.route.errors.count_in_steps(response)
+        if self.connection.is_closed:
+            return
+        self._send_unless_taken(buffers)
+        if throttle_ms > 0:
+            self.connection.throttle(throttle_ms)
 
-        Only while the stages are plain: hooks and throttles see responses, not bytes.
+    def answer_after(self, work: Steps[Message]) -> None:
+        """Answer with what some work returns, in steps."""
+        self.connection.dispatcher.begin(self._work_and_answer(work), self.connection)
+
+    def _work_and_answer(self, work: Steps[Message]) -> Steps[None]:
+        response = yield from work
+        yield from self.answer_in_steps(response)
+
+    def _complete(self, response: Message) -> tuple[Message, int]:
+        """What hook and throttle make of a response, and for how long the connection is muted."""
+        stages = self.connection.dispatcher
+        if stages.on_answer is not None:
+            response = stages.on_answer(self, response)
+        throttle_ms = 0
+        if stages.quotas is not None:
+            throttle_ms = stages.quotas.throttle(self, response)
+        if stages.throttle is not None:
+            throttle_ms = max(throttle_ms, stages.throttle(self, response))
+        if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = throttle_ms
+        return response, throttle_ms
+
+    def _fail_to_encode(self) -> None:
+        """A bug of ours that must not end the others' connections."""
+        logger.exception("the answer to %r cannot be encoded", self)
+        self.connection.fail("its answer cannot be encoded")
+
+    def answer_counted(self, response: Message, encode: Encoder) -> None:
+        """Complete and send a response whose errors are counted already.
+
+        Args:
+            response: the message.
+            encode: encodes it, as it is none of the general kind.
         """
-        if not self.connection.is_closed:
-            self._send_unless_taken(buffers)
+        response, throttle_ms = self._complete(response)
+        self._send_unless_taken(self.route.framed(self.correlation_id, encode(response)))
+        if throttle_ms > 0:
+            self.connection.throttle(throttle_ms)
 
     def answer_nothing(self) -> None:
         """Let the connection go on without an answer."""
-        if not self.connection.is_closed:
-            self._send_unless_taken([])
+        connection = self.connection
+        if connection.is_closed:
+            return
+        quotas = connection.dispatcher.quotas
+        throttle_ms = 0
+        if quotas is not None:
+            throttle_ms = quotas.answered(
+                connection, self.client_id, self, is_produce=True, is_silent=True
+            )
+        self._send_unless_taken([])
+        if throttle_ms > 0:
+            connection.throttle(throttle_ms)
 
     def _send_unless_taken(self, buffers: list[FramePart]) -> None:
         self._note_time()
@@ -219,11 +344,19 @@ class Request(Generic[BodyT_co]):
         connection.note_answered()
 
     def _note_time(self) -> None:
-        now_ms = self.connection.dispatcher.clock.monotonic_ms()
+        connection = self.connection
+        now_ms = connection.dispatcher.clock.monotonic_ms()
+        if now_ms >= connection.turn_ends_ms:
+            connection.has_used_its_turn = True
         times = self.route.times
         if self.is_from_follower and self.route.follower_times is not None:
             times = self.route.follower_times
         times.record(now_ms - self.received_ms)
+
+    def take_over(self, other: Accountable) -> None:
+        """What a memo has seen of the same request counts for this one."""
+        if hasattr(other, "frame_bytes"):
+            self.frame_bytes, self.used_s = other.frame_bytes, other.used_s
 
     def __repr__(self) -> str:
         return (
@@ -232,11 +365,26 @@ class Request(Generic[BodyT_co]):
         )
 
 
-OnRequest = Callable[[Request[Any]], bool]
+class LongRequest(Request[BodyT_co]):
+    """A request whose body took more than a step to decode: its answer is as long, mostly.
+
+    What answers it at the end of its wait has it encoded beside the other requests.
+    """
+
+    is_long = True
+
+    __slots__ = ()
+
+    def answer(self, response: Message) -> None:
+        """Complete, account for and send the response, in steps."""
+        self.connection.dispatcher.begin(self.answer_in_steps(response), self.connection)
+
+
+OnRequest: TypeAlias = Callable[[Request[object]], bool]
 """Sees a request before its handler does, and may return True to say that it took it over."""
-OnAnswer = Callable[[Request[Any], Any], Any]
+OnAnswer: TypeAlias = "Callable[[Request[object], Message], Message]"
 """Sees a request's response, and returns the one to send instead."""
-OnFramed = Callable[[Request[Any], list[FramePart]], bool]
+OnFramed: TypeAlias = Callable[[Request[object], list[FramePart]], bool]
 """Sees an encoded answer, and may return True to say that it took it over."""
-Throttle = Callable[[Request[Any], Any], int]
+Throttle: TypeAlias = "Callable[[Request[object], Message], int]"
 """For how many ms a request's connection is muted, once its response is sent; 0 for not."""

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...common.escaping import escaped
 from ..common.show import PIPE_COLUMNS
 from .view import BrokerRow, ClusterView, PartitionRow
 
@@ -45,8 +46,8 @@ def render(view: ClusterView, remarks: Sequence[str]) -> RenderableType:
 
 def _render(view: ClusterView, remarks: Sequence[str], partitions_max: int) -> Group:
     head = Text(
-        f"cluster {view.cluster_id}: {len([b for b in view.brokers if b.address])} brokers, "
-        f"{view.topics:,} topics, {view.partitions:,} partitions",
+        f"cluster {escaped(view.cluster_id)}: {len([b for b in view.brokers if b.address])} "
+        f"brokers, {view.topics:,} topics, {view.partitions:,} partitions",
         style="bold",
     )
     parts: list[RenderableType] = [head, _brokers(view.brokers)]
@@ -57,7 +58,7 @@ def _render(view: ClusterView, remarks: Sequence[str], partitions_max: int) -> G
             parts.append(Text(f"and {hidden:,} more partitions in trouble"))
     else:
         parts.append(Text("every partition has a leader and all its replicas in sync"))
-    parts += [Text(remark, style="yellow") for remark in remarks]
+    parts += [Text(escaped(remark), style="yellow") for remark in remarks]
     return Group(*parts)
 
 
@@ -69,8 +70,8 @@ def _brokers(rows: Sequence[BrokerRow]) -> Table:
         style = "red" if row.address is None else "yellow" if row.under_replicated else None
         table.add_row(
             str(row.broker_id),
-            Text(row.rack or "-"),
-            Text(row.address or "not alive"),
+            Text(escaped(row.rack or "-")),
+            Text(escaped(row.address or "not alive")),
             "yes" if row.is_controller else "",
             f"{row.leaders:,}",
             f"{row.replicas:,}",
@@ -89,7 +90,7 @@ def _partitions(rows: Sequence[PartitionRow]) -> Table:
         table.add_column(column, justify="right" if column == "partition" else "left")
     for row in rows:
         table.add_row(
-            Text(row.topic),
+            Text(escaped(row.topic)),
             str(row.partition),
             row.state,
             "none" if row.leader is None else str(row.leader),

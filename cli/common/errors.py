@@ -64,6 +64,11 @@ def explain_code(code: ErrorCode, what: str | None = None, why: str | None = Non
         ErrorCode.INVALID_GROUP_ID: "no group can have this name",
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id; see: odradek"
         " transactions list",
+        ErrorCode.SECURITY_DISABLED: "the brokers have no ACLs; start them with -o"
+        " authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "you may not do this with the cluster; log in as a"
+        " super user, or as one whom an ACL allows it (--command-config FILE), and see: odradek"
+        " acls explain --help",
         ErrorCode.UNSTABLE_OFFSET_COMMIT: "a transaction has yet to settle the offset; see:"
         " odradek transactions list",
     }

@@ -1,4 +1,7 @@
-"""How the commands show things: tables for people, JSON lines for programs."""
+"""How the commands show things: tables for people, JSON lines for programs.
+
+Names come from whoever made them: what is not printable in them is escaped, see `escaped`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
+
+from ...common.escaping import escaped, escaped_json
 
 PIPE_COLUMNS = 250
 
@@ -46,10 +51,11 @@ def show_table(
     # A pipe has no width: do not fold lines that another program will read.
     console = Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS)
     if title:
-        console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
+        console.print(f"[bold]{escape(escaped(title))}[/bold]", highlight=False)
     console.print(table)
     if legend:
-        console.print(f"[dim]{escape(legend)}[/dim]", highlight=False)
+        for text in legend.split("\n"):
+            console.print(f"[dim]{escape(escaped(text))}[/dim]", highlight=False)
 
 
 def without_empty_columns(
@@ -65,15 +71,15 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else escaped(str(value))
 
 
 def show_json(objects: Iterable[dict[str, Any]]) -> None:
     """One object a line on standard output."""
     for entry in objects:
-        print(json.dumps(entry, ensure_ascii=False))
+        print(escaped_json(json.dumps(entry, ensure_ascii=False)))
 
 
 def note(text: str) -> None:
     """A remark beside the output, on standard error."""
-    print(text, file=sys.stderr)
+    print(escaped(text), file=sys.stderr)

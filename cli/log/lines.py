@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ...common.escaping import escaped_json
 from ..records.record_json import put_bytes
 
 INDENTED = {"record": "  "}
@@ -17,7 +18,8 @@ RAW = ("key", "value")
 
 def to_json(kind: str, fields: Mapping[str, Any], path: str) -> str:
     """One object, with the file it is from."""
-    return json.dumps({"type": kind, "file": path, **_plain(fields)}, ensure_ascii=False)
+    line = json.dumps({"type": kind, "file": path, **_plain(fields)}, ensure_ascii=False)
+    return escaped_json(line)
 
 
 def to_text(kind: str, fields: Mapping[str, Any]) -> str:
@@ -63,4 +65,4 @@ def _value(value: Any) -> str:
     is_bare = isinstance(value, str) and value and BARE.issuperset(value)
     if is_bare and value not in ("null", "true", "false") and not value[0].isdigit():
         return str(value)
-    return json.dumps(value, ensure_ascii=False)
+    return escaped_json(json.dumps(value, ensure_ascii=False))

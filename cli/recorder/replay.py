@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from ...common.escaping import escaped_json
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, check_addresses
 from ..common.show import JsonOutput, note
 from ..log.folders import plural
@@ -123,4 +124,4 @@ def _as_text(mismatch: Mismatch) -> str:
 
 
 def _as_json(mismatch: Mismatch) -> str:
-    return json.dumps(mismatch._asdict(), ensure_ascii=False)
+    return escaped_json(json.dumps(mismatch._asdict(), ensure_ascii=False))

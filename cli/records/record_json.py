@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...common.escaping import escaped_json
 from ..common.errors import fail
 
 _BASE64 = "_base64"
@@ -42,7 +43,7 @@ def record_to_json(record: Any) -> str:
         put_bytes(header, "value", value)
         headers.append(header)
     fields["headers"] = headers
-    return json.dumps(fields, ensure_ascii=False)
+    return escaped_json(json.dumps(fields, ensure_ascii=False))
 
 
 def record_from_json(line: bytes, line_number: int) -> OutgoingRecord:

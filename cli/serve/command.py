@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,7 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
         properties, overrides = _sources(options, data_dir)
         configs = [
             BrokerConfig.from_sources(properties, each)
-            for each in overrides_of_each(options.brokers, overrides)
+            for each in overrides_of_each(options.brokers, properties, overrides)
         ]
         metrics = _bind_metrics(options)
     except ConfigError as error:
@@ -125,11 +125,13 @@ def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
     return bind_metrics(options.metrics, options.brokers)
 
 
-def overrides_of_each(count: int, overrides: dict[str, str]) -> list[dict[str, str]]:
+def overrides_of_each(
+    count: int, properties: Mapping[str, str], overrides: dict[str, str]
+) -> list[dict[str, str]]:
     """The command line's settings for each of `count` brokers of one process.
 
-    They get the ids 1, 2, ..., the ports that follow the first, a folder each below the data
-    folder, and one file of metadata there.
+    They get the ids from `broker.id` or 1 on, the ports that follow the first, a folder each below
+    the data folder, and one file of metadata there.
 
     Raises:
         ConfigError: the settings cannot be shared out so.
@@ -144,12 +146,15 @@ def overrides_of_each(count: int, overrides: dict[str, str]) -> list[dict[str, s
     host, _, port = overrides.get("listeners", "").rpartition(":")
     if "," in host or not port.isdigit():
         raise ConfigError("--brokers needs one listener: name it with --listen HOST:PORT.")
+    first_id = overrides.get("broker.id", properties.get("broker.id", "1"))
+    if not first_id.isdecimal():
+        raise ConfigError(f"--brokers needs the first one's id to be a number, not {first_id}.")
     return [
         {
             **overrides,
-            "broker.id": str(number + 1),
+            "broker.id": str(int(first_id) + number),
             "listeners": f"{host}:{int(port) + number if int(port) else 0}",
-            "log.dirs": os.path.join(folder, f"broker-{number + 1}"),
+            "log.dirs": os.path.join(folder, f"broker-{int(first_id) + number}"),
             "metadata.log.dir": overrides.get("metadata.log.dir", folder),
         }
         for number in range(count)
@@ -216,7 +221,10 @@ def _parser() -> argparse.ArgumentParser:
         help="run a cluster of N brokers in this process, on N ports from --listen on",
     )
     parser.add_argument(
-        "--broker-id", metavar="ID", type=int, help="this broker's number in its cluster"
+        "--broker-id",
+        metavar="ID",
+        type=int,
+        help="this broker's number in its cluster; of N brokers the first one's (default: 1)",
     )
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument(
@@ -303,11 +311,9 @@ def _sources(
 def _log_to_stderr(verbose: bool) -> None:
     import logging
 
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    from ...common.log_lines import log_to_stderr
+
+    log_to_stderr(logging.INFO if verbose else logging.WARNING)
 
 
 def seconds_since_start() -> float:

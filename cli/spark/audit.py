@@ -16,6 +16,7 @@ from .options import (
     Pattern,
     SourceFormat,
     Topics,
+    needs_connector,
     session,
     shown_progress,
     source_of,
@@ -103,7 +104,8 @@ def audit(
         sent_at=sent_at,
         future_ms=round(future_seconds * 1000),
     ).check()
-    with session(master) as spark, shown_progress() as show:
+    connector = needs_connector(source)
+    with session(master, connector=connector) as spark, shown_progress() as show:
         report = audit_topics(spark, settings, show)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from .options import (
     SourceFormat,
     TargetServer,
     Topics,
+    needs_connector,
     session,
     settings_of,
     shown_progress,
@@ -84,7 +85,11 @@ def archive(
         fail_on_data_loss,
         gather_days,
     )
-    with session(master, iceberg=table_format == "iceberg") as spark, shown_progress() as show:
+    is_iceberg, connector = table_format == "iceberg", needs_connector(source)
+    with (
+        session(master, iceberg=is_iceberg, connector=connector) as spark,
+        shown_progress() as show,
+    ):
         result = archive_topics(spark, settings, show)
     if result.removed_files:
         note(f"removed {result.removed_files} files of a batch that was interrupted")
@@ -125,7 +130,11 @@ def replay(
         table_format,
         per_transaction,
     )
-    with session(master, iceberg=table_format == "iceberg") as spark, shown_progress() as show:
+    is_iceberg = table_format == "iceberg"
+    with (
+        session(master, iceberg=is_iceberg, connector=False) as spark,
+        shown_progress() as show,
+    ):
         _show(replay_archive(spark, settings, show), "replayed")
 
 
@@ -172,7 +181,8 @@ def mirror(
         every,
         records_per_transaction=per_transaction,
     )
-    with session(master) as spark, shown_progress() as show:
+    connector = needs_connector(source)
+    with session(master, connector=connector) as spark, shown_progress() as show:
         _show(mirror_topics(spark, settings, show), "mirrored")
 
 

@@ -102,9 +102,20 @@ def source_of(
     )
 
 
+def needs_connector(source_format: str) -> bool:
+    """Whether a source is Spark's own; topics are written by none of Spark's."""
+    return source_format != "odradek"
+
+
 @contextmanager
 def session(master: str, *, iceberg: bool = False, connector: bool = True) -> Iterator[Any]:
-    """A Spark session, stopped on leaving; what the JVM says goes to a file."""
+    """A Spark session, stopped on leaving; what the JVM says goes to a file.
+
+    Args:
+        master: Spark's.
+        iceberg: whether tables of Iceberg are used.
+        connector: whether Spark's own Kafka source is, which has to be fetched once.
+    """
     from ...spark_connector import spark_session
     from ...spark_connector.connector_jars import connector_packages
     from ...spark_connector.installation import find_installation
@@ -114,7 +125,9 @@ def session(master: str, *, iceberg: bool = False, connector: bool = True) -> It
         from ...spark_connector.pipelines.iceberg import iceberg_packages
 
         installation = find_installation()
-        packages = [*connector_packages(installation), *iceberg_packages(installation)]
+        packages = iceberg_packages(installation)
+        if connector:
+            packages = [*connector_packages(installation), *packages]
     conf = dict(SETTINGS)
     if master.startswith("local"):
         conf["spark.driver.host"] = "127.0.0.1"

@@ -66,6 +66,24 @@ class ClusterDescription(NamedTuple):
     nodes: tuple[Node, ...]
 
 
+EXACT_MATCH = 0
+DEFAULT_MATCH = 1
+ANY_MATCH = 2
+"""How DescribeClientQuotas compares an entity's name (KIP-546)."""
+
+
+class EntityQuotas(NamedTuple):
+    """The quotas of one entity.
+
+    Attributes:
+        entity: names by entity type (`user`, `client-id`, `ip`); None: the default of the type.
+        quotas: by Kafka's names, such as `producer_byte_rate`.
+    """
+
+    entity: Mapping[str, str | None]
+    quotas: Mapping[str, float]
+
+
 class Outcome(NamedTuple):
     """The outcome for one requested item."""
 
@@ -161,7 +179,7 @@ class Admin:
         response: messages.DescribeClusterResponse = await self._client.send_to_any(
             messages.DescribeClusterRequest()
         )
-        _require_success([Outcome("the cluster", response.error_code, response.error_message)])
+        require_success([Outcome("the cluster", response.error_code, response.error_message)])
         nodes = (Node(b.broker_id, b.host, b.port, b.rack) for b in response.brokers)
         return ClusterDescription(response.cluster_id, response.controller_id, tuple(nodes))
 
@@ -248,7 +266,7 @@ class Admin:
         response: messages.DescribeConfigsResponse = await self._send_for(
             resource, resource_type, request
         )
-        _require_success(
+        require_success(
             [
                 Outcome(_resource(resource, resource_type), r.error_code, r.error_message)
                 for r in response.results
@@ -295,7 +313,7 @@ class Admin:
         response: messages.IncrementalAlterConfigsResponse = await self._send_for(
             resource, resource_type, request
         )
-        _require_success(
+        require_success(
             [
                 Outcome(_resource(resource, resource_type), r.error_code, r.error_message)
                 for r in response.responses
@@ -390,6 +408,82 @@ class Admin:
             ],
         )
 
+    async def describe_client_quotas(
+        self,
+        entity: Mapping[str, str | None] | None = None,
+        any_named: Iterable[str] = (),
+        *,
+        strict: bool = False,
+    ) -> list[EntityQuotas]:
+        """The quotas of the entities that match (KIP-546); all if nothing is said of them.
+
+        Args:
+            entity: names by entity type (`user`, `client-id`, `ip`); None as a name: the default.
+            any_named: further types that the entities have, whatever the name.
+            strict: leave out entities that have other types, too.
+
+        Raises:
+            KafkaError: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED and so on.
+            ClientError: no broker could be reached.
+        """
+        component = messages.DescribeClientQuotasRequest.ComponentData
+        components = [
+            component(
+                entity_type=kind,
+                match_type=DEFAULT_MATCH if name is None else EXACT_MATCH,
+                match=name,
+            )
+            for kind, name in (entity or {}).items()
+        ]
+        components += [
+            component(entity_type=kind, match_type=ANY_MATCH, match=None) for kind in any_named
+        ]
+        response: messages.DescribeClientQuotasResponse = await self._client.send_to_any(
+            messages.DescribeClientQuotasRequest(components=components, strict=strict),
+            timeout_ms=self._timeout_ms,
+        )
+        require_success([Outcome("the quotas", response.error_code, response.error_message)])
+        return [
+            EntityQuotas(
+                {each.entity_type: each.entity_name for each in entry.entity},
+                {each.key: each.value for each in entry.values},
+            )
+            for entry in response.entries or ()
+        ]
+
+    async def alter_client_quotas(
+        self,
+        entity: Mapping[str, str | None],
+        quotas: Mapping[str, float | None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Set or remove some quotas of an entity, and leave its others (KIP-546).
+
+        Args:
+            entity: names by entity type (`user`, `client-id`, `ip`); None as a name: the default.
+            quotas: by Kafka's names, such as `producer_byte_rate`; None: remove it.
+            validate_only: only find out whether it may be done.
+
+        Raises:
+            KafkaError: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED and so on.
+            ClientError: no broker could be reached.
+        """
+        make = messages.AlterClientQuotasRequest
+        entry = make.EntryData(
+            entity=[make.EntityData(entity_type=kind, entity_name=n) for kind, n in entity.items()],
+            ops=[
+                make.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+                for key, value in quotas.items()
+            ],
+        )
+        response: messages.AlterClientQuotasResponse = await self._client.send_to_any(
+            make(entries=[entry], validate_only=validate_only), timeout_ms=self._timeout_ms
+        )
+        require_success(
+            [Outcome("the quotas", r.error_code, r.error_message) for r in response.entries]
+        )
+
     # --- Inside ------------------------------------------------------------------------------
 
     async def _ask_controller(
@@ -402,7 +496,7 @@ class Admin:
                 response = await self._client.send_to_controller(
                     request, timeout_ms=max(attempts.remaining_ms, 1)
                 )
-                _require_success(outcomes(response))
+                require_success(outcomes(response))
             except ConnectError as failure:  # Nothing was sent: it is safe to ask again.
                 await attempts.pause(failure)
             except KafkaError as failure:
@@ -450,7 +544,8 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return grouped
 
 
-def _require_success(outcomes: Iterable[Outcome]) -> None:
+def require_success(outcomes: Iterable[Outcome]) -> None:
+    """Raises KafkaError for the first of what was requested that was refused."""
     for outcome in outcomes:
         if outcome.error_code:
             detail = outcome.message or error_name(outcome.error_code)

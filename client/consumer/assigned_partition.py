@@ -8,11 +8,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ...common.errors import KafkaError
 from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from .fetched_records import FetchedBatch, FetchedRecord, iter_fetched, whole_batches
 from .fetcher import FetchedPartition
+
+
+class PreferredReplica(NamedTuple):
+    """Where a leader would have a client read (KIP-392).
+
+    Attributes:
+        node_id: the replica.
+        until_ms: monotonic; from then on it is read at the leader.
+    """
+
+    node_id: int
+    until_ms: int
 
 
 class AssignedPartition:
@@ -27,7 +40,11 @@ class AssignedPartition:
         consumed: the offset behind the records that the caller is done with: it has polled
             again. What is committed automatically is this.
         fetch_offset: the offset that is requested next; None while it is not known.
+        fetch_epoch: the leader epoch of the last batch before that; -1 where it is not known.
+        validated_epoch: the leader's epoch in which its log was found to have what is before
+            `fetch_offset`.
         leader_epoch: of the last batch that was handed out; -1 where it is not known.
+        preferred_replica: where the leader would have this client read, and until when.
         is_paused: whether the caller does not want records now.
         is_going: whether it is being revoked: nothing is fetched or handed out.
         must_reset: whether the reset policy says where to read, and not the committed offset.
@@ -41,6 +58,7 @@ class AssignedPartition:
         "_records",
         "buffered_bytes",
         "consumed",
+        "fetch_epoch",
         "fetch_offset",
         "high_watermark",
         "is_going",
@@ -51,7 +69,9 @@ class AssignedPartition:
         "must_reset",
         "partition",
         "position",
+        "preferred_replica",
         "topic",
+        "validated_epoch",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -60,7 +80,10 @@ class AssignedPartition:
         self.position: int | None = None
         self.consumed: int | None = None
         self.fetch_offset: int | None = None
+        self.fetch_epoch = NO_EPOCH
+        self.validated_epoch = NO_EPOCH
         self.leader_epoch = NO_EPOCH
+        self.preferred_replica: PreferredReplica | None = None
         self.is_paused = False
         self.is_going = False
         self.must_reset = False
@@ -102,7 +125,8 @@ class AssignedPartition:
     def seek(self, offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """Read on from an offset; what was fetched is dropped."""
         self.position = self.consumed = self.fetch_offset = offset
-        self.leader_epoch = leader_epoch
+        self.leader_epoch = self.fetch_epoch = leader_epoch
+        self.validated_epoch = NO_EPOCH
         self.must_reset = False
         self._drop_buffer()
 
@@ -115,11 +139,16 @@ class AssignedPartition:
     def fetch_again(self) -> None:
         """What was fetched cannot be read, or is not there any more."""
         self.fetch_offset = self.position
+        self.fetch_epoch = self.leader_epoch
         self._drop_buffer()
 
     def stop_fetching(self) -> None:
         """There is nothing at the position, and the caller is to seek."""
         self.fetch_offset = None
+
+    def must_validate(self, leader_epoch: int) -> bool:
+        """Whether a leader of this epoch may not have what was read before."""
+        return self.fetch_epoch != NO_EPOCH and leader_epoch > self.validated_epoch
 
     def finish(self) -> None:
         """The caller is done with all that was handed out."""
@@ -140,6 +169,7 @@ class AssignedPartition:
             return
         batches = whole_batches(self.topic, self.partition, fetched.offset, fetched.records)
         self.fetch_offset = max(fetched.offset, batches[-1].next_offset)
+        self.fetch_epoch = batches[-1].partition_leader_epoch
         self.buffered_bytes += len(fetched.records)
         self._parts.append(
             (

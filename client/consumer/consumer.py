@@ -19,14 +19,21 @@ from typing import Self, TypeVar
 import trio
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED
+from ...common.sentinels import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_EPOCH,
+    NO_OFFSET,
+    READ_COMMITTED,
+)
 from ..client import KafkaClient
 from ..error_kinds import RETRIABLE_ERRORS
-from ..errors import ClientError
+from ..errors import ClientError, LogTruncationError
 from ..network.backoff import ExponentialBackoff
 from ..network.nursery import OwnedNursery
 from ..network.trio_clock import trio_deadline
 from .assigned_partition import AssignedPartition
+from .epoch_end_offsets import EpochEndOffset
 from .fetched_records import FetchedBatch, FetchedRecord
 from .fetcher import Fetcher
 from .group.classic_membership import ClassicMembership
@@ -121,6 +128,7 @@ class Consumer:
             BUFFERED_ANSWERS * settings.max_partition_fetch_bytes,
             on_records=self._wake,
             on_out_of_range=self._out_of_range,
+            on_truncated=self._truncated,
             on_failure=self._fail,
         )
         self._coordinator: GroupCoordinator | None = None
@@ -494,6 +502,16 @@ class Consumer:
         """
         return self._assigned(partition).high_watermark
 
+    def preferred_read_replica(self, partition: TopicPartition) -> int | None:
+        """The replica that a partition is read from in place of its leader, if there is one: the
+        leader knows which are near `client_rack` (KIP-392).
+
+        Raises:
+            ValueError: the partition is not assigned.
+        """
+        preferred = self._assigned(partition).preferred_replica
+        return None if preferred is None else preferred.node_id
+
     async def position(self, partition: TopicPartition) -> int:
         """The offset that is handed out next, once it is known.
 
@@ -528,6 +546,22 @@ class Consumer:
             return
         logger.info("%s: it is reset to %s", failure.message, self.settings.auto_offset_reset)
         partition.lose_position()
+        self._moved()
+
+    def _truncated(self, partition: AssignedPartition, found: EpochEndOffset) -> None:
+        """A new leader has lost some of what was handed out (KIP-320)."""
+        error = LogTruncationError(
+            partition.topic, partition.partition, partition.position or 0, found.end_offset
+        )
+        if self.settings.auto_offset_reset == "none":
+            partition.stop_fetching()
+            self._fail(error)
+            return
+        logger.warning("%s", error)
+        if found.end_offset == NO_OFFSET or found.leader_epoch == NO_EPOCH:
+            partition.lose_position()
+        else:
+            partition.seek(found.end_offset, found.leader_epoch)
         self._moved()
 
     # --- Offsets -----------------------------------------------------------------------------

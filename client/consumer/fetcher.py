@@ -72,6 +72,7 @@ class FetchedPartition(NamedTuple):
     Attributes:
         offset: that was requested.
         error: NONE, or why there are no records; the client knows of it already.
+        preferred_read_replica: where the leader would have this client read; -1: from itself.
         records: batches, undecoded.
         aborted: the aborted transactions among them, where those are to be left out.
     """
@@ -85,6 +86,7 @@ class FetchedPartition(NamedTuple):
     log_start_offset: int
     records: bytes | memoryview
     aborted: Sequence[AbortedTransaction]
+    preferred_read_replica: int
 
     def failure(self) -> KafkaError:
         """The error as an exception."""
@@ -371,6 +373,7 @@ class Fetcher:
                         data.log_start_offset,
                         data.records or b"",
                         aborted if self._isolation_level == READ_COMMITTED else (),
+                        data.preferred_read_replica,
                     )
                 )
         return FetchAnswer(partitions, has_failed=False)

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
@@ -37,6 +37,13 @@ JOIN_BYTES_MAX = 16 * 1024
 SOFTWARE_NAME = "odradek"
 SOFTWARE_VERSION = "0.1.0"
 """Name and version sent to brokers for their statistics (KIP-511)."""
+
+LOGIN_APIS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+"""While one of them is unanswered, a broker takes no other request."""
+
+REAUTHENTICATE_AT: Final = 0.85
+"""The part of a session's lifetime after which the client logs in again: the earliest that Kafka's
+clients do it at (SaslClientAuthenticator)."""
 
 Authenticate = Callable[["Connection"], Awaitable[None]]
 """Makes a connection that is not used yet known to the broker, or raises AuthenticationError."""
@@ -73,6 +80,10 @@ class Connection:
         """The levels of the cluster's features, as the broker answered them (KIP-584)."""
         self.failure: ClientError | None = None
         """Why it is closed, once it is."""
+        self.session_lifetime_ms = 0
+        """For how long the last login holds; 0: as long as the connection (KIP-368)."""
+        self.on_reauthenticated: Callable[[], None] = lambda: None
+        """Called when it takes requests again after another login."""
         self._stream = stream
         self._clock = clock or TrioClock()
         self._pipeline = RequestPipeline(
@@ -80,6 +91,8 @@ class Connection:
         )
         in_flight_max = settings.max_in_flight_requests_per_connection
         self._slots = trio.Semaphore(in_flight_max, max_value=in_flight_max)
+        self._login_slots = trio.Semaphore(1, max_value=1)
+        self._nursery: trio.Nursery | None = None
         self._outgoing: list[Outgoing] = []
         self._sending: list[Outgoing] = []
         self._has_outgoing = trio.Event()
@@ -99,6 +112,7 @@ class Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
                     nursery.start_soon(self._send_all)
                     nursery.start_soon(self._receive_all)
         finally:
@@ -198,6 +212,7 @@ class Connection:
             self.settings.request_timeout_ms,
             expect_answer,
             lambda: on_done(in_flight),
+            self._slots,
         )
 
     async def negotiate(self) -> None:
@@ -227,14 +242,49 @@ class Connection:
             feature.name: feature.max_version_level for feature in response.finalized_features
         }
 
+    async def log_in(self, authenticate: Authenticate) -> None:
+        """Log in, and again before the session ends, as long as the connection lasts (KIP-368).
+
+        Raises:
+            AuthenticationError: the broker refused the credentials.
+            DisconnectedError: the connection ended meanwhile.
+        """
+        await authenticate(self)
+        if self.session_lifetime_ms and self._nursery is not None:
+            self._nursery.start_soon(self._log_in_again, authenticate)
+
     # --- Inside ------------------------------------------------------------------------------
+
+    async def _log_in_again(self, authenticate: Authenticate) -> None:
+        """Log in whenever a session is about to end; between requests, which wait so long."""
+        slots = self.settings.max_in_flight_requests_per_connection
+        while self.session_lifetime_ms:
+            await trio.sleep(REAUTHENTICATE_AT * self.session_lifetime_ms / 1000)
+            held = 0
+            try:
+                while held < slots:
+                    await self._slots.acquire()
+                    held += 1
+                idle_since_ms = self._idle_since_ms
+                await authenticate(self)
+            except ClientError as error:
+                self.close(error)
+                return
+            finally:
+                for _ in range(held):
+                    self._slots.release()
+            # A login is no use of the connection: it idles as long as before.
+            self._idle_since_ms = idle_since_ms
+            self._receive_scope.deadline = self._next_deadline()
+            self.on_reauthenticated()
 
     async def _exchange(
         self, request: Message, version: int, timeout_ms: int, expect_answer: bool
     ) -> Any:
-        await self._slots.acquire()
+        slots = self._login_slots if type(request).api_key in LOGIN_APIS else self._slots
+        await slots.acquire()
         done = trio.Event()
-        in_flight = self._start(request, version, timeout_ms, expect_answer, done.set)
+        in_flight = self._start(request, version, timeout_ms, expect_answer, done.set, slots)
         await done.wait()
         failure = in_flight.failure
         if failure is not None:
@@ -249,11 +299,12 @@ class Connection:
         timeout_ms: int,
         expect_answer: bool,
         on_done: Callable[[], None],
+        slots: trio.Semaphore,
     ) -> InFlight:
         """Have a request sent that holds a slot already, and gives it back in the end."""
 
         def release() -> None:
-            self._slots.release()
+            slots.release()
             on_done()
 
         try:
@@ -263,7 +314,7 @@ class Connection:
                 request, version, deadline_ms, release, expect_answer=expect_answer
             )
         except BaseException:
-            self._slots.release()
+            slots.release()
             raise
         self._outgoing.append(Outgoing(buffers, None if expect_answer else in_flight))
         self._has_outgoing.set()
@@ -437,4 +488,4 @@ async def prepare(
     else:
         connection.versions = ApiVersionRanges.fixed(fixed_versions)
     if authenticate is not None:
-        await authenticate(connection)
+        await connection.log_in(authenticate)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from random import Random
 from ssl import SSLContext
 from types import TracebackType
@@ -283,6 +284,9 @@ class NetworkClient:
                 link.settled.set()
                 self.states.ready(link.node.id)
                 if self._listener is not None:
+                    connection.on_reauthenticated = partial(
+                        self._listener.connection_ready, link.node
+                    )
                     self._listener.connection_ready(link.node)
                 failure = await connection.wait_closed()
         except ClientError as error:

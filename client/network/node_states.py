@@ -46,8 +46,10 @@ TRANSITIONS: dict[tuple[ConnectionState, Event], ConnectionState] = {
     (ConnectionState.PREPARING, Event.DISCONNECT): ConnectionState.DISCONNECTED,
     (ConnectionState.PREPARING, Event.REFUSED): ConnectionState.AUTHENTICATION_FAILED,
     (ConnectionState.READY, Event.DISCONNECT): ConnectionState.DISCONNECTED,
+    (ConnectionState.READY, Event.REFUSED): ConnectionState.AUTHENTICATION_FAILED,
 }
-"""A certificate is refused while connecting, credentials while preparing."""
+"""A certificate is refused while connecting, credentials while preparing, or when a client logs in
+again."""
 
 GONE = (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED)
 

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
-from ...protocol import messages
-from ..error_kinds import error_name
-from ..errors import AuthenticationError, PeerProtocolError
-from ..network.connection import Authenticate, Connection
+import base64
+import hmac
+import secrets
 
-PLAIN = "PLAIN"
+from ...protocol.sasl import oauthbearer, plain
+from ...protocol.sasl.errors import SaslError
+from ...protocol.sasl.scram import (
+    ITERATIONS_MAX,
+    SCRAM_MECHANISMS,
+    ClientFinal,
+    ClientFirst,
+    ScramExchange,
+    ServerFinal,
+    ServerFirst,
+)
+from ..errors import AuthenticationError
+from ..network.connection import Authenticate, Connection
+from .sasl_steps import handshake, send_token
+
+PASSWORD_MECHANISMS = (plain.MECHANISM, *SCRAM_MECHANISMS)
+"""Those that prove who a client is by a name and a password."""
+
+MECHANISMS = (*PASSWORD_MECHANISMS, oauthbearer.MECHANISM)
+"""Those that a client can log in by."""
+
+TOKEN_EXTENSIONS = {"tokenauth": "true"}
+"""Says that name and password are a delegation token's id and HMAC (KIP-48)."""
+
+NONCE_BYTES = 24
+
+
+def sasl(
+    mechanism: str, username: str, password: str, *, is_delegation_token: bool = False
+) -> Authenticate:
+    """Authentication by name and password, to be given as `authenticate`.
+
+    Args:
+        mechanism: one of `PASSWORD_MECHANISMS`.
+        username: of the client.
+        password: of the client.
+        is_delegation_token: whether they are a token's id and HMAC, by SCRAM.
+
+    Raises:
+        ValueError: the mechanism is another, or cannot carry the name or the password.
+    """
+    if mechanism == plain.MECHANISM and not is_delegation_token:
+        return sasl_plain(username, password)
+    if mechanism in SCRAM_MECHANISMS:
+        return sasl_scram(mechanism, username, password, is_delegation_token=is_delegation_token)
+    allowed = SCRAM_MECHANISMS if is_delegation_token else PASSWORD_MECHANISMS
+    raise ValueError(f"{mechanism} is not one of {', '.join(allowed)}")
 
 
 def sasl_plain(username: str, password: str, authorization_id: str = "") -> Authenticate:
@@ -18,47 +63,65 @@ def sasl_plain(username: str, password: str, authorization_id: str = "") -> Auth
     Raises:
         ValueError: a NUL is in one of them, which the mechanism cannot carry.
     """
-    if "\0" in username + password + authorization_id:
-        raise ValueError("SASL PLAIN cannot carry a NUL in a name or password")
-    token = "\0".join((authorization_id, username, password)).encode()
+    token = plain.PlainMessage(authorization_id, username, password).encode()
 
     async def authenticate(connection: Connection) -> None:
-        await handshake(connection, PLAIN)
+        await handshake(connection, plain.MECHANISM)
         await send_token(connection, token)
 
     return authenticate
 
 
-async def handshake(connection: Connection, mechanism: str) -> None:
-    """Choose a mechanism.
+def sasl_scram(
+    mechanism: str, username: str, password: str, *, is_delegation_token: bool = False
+) -> Authenticate:
+    """Authentication by a proof of the password, which is not sent (RFC 5802).
+
+    The broker has to prove in turn that it knows the credential.
+
+    Args:
+        mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
+        username: in ASCII, as Kafka takes it.
+        password: of the user.
+        is_delegation_token: whether they are the id and the HMAC, in base64, of a delegation token.
 
     Raises:
-        AuthenticationError: the broker has none of that name, or wants none at all.
-        DisconnectedError: the connection ended.
+        ValueError: the mechanism is another, or the name cannot be sent.
     """
-    response: messages.SaslHandshakeResponse = await connection.request(
-        messages.SaslHandshakeRequest(mechanism=mechanism), version=1
-    )
-    if response.error_code:
-        offered = ", ".join(response.mechanisms) or "none"
-        raise AuthenticationError(
-            f"{connection.peer} answered SASL mechanism {mechanism} with "
-            f"{error_name(response.error_code)}; it offers {offered}"
-        )
+    scram = SCRAM_MECHANISMS.get(mechanism)
+    if scram is None:
+        raise ValueError(f"{mechanism} is not one of {', '.join(SCRAM_MECHANISMS)}")
+    if not username or not username.isascii() or "\0" in username:
+        raise ValueError("a SCRAM user name consists of ASCII characters other than NUL")
+    extensions = TOKEN_EXTENSIONS if is_delegation_token else {}
 
+    async def authenticate(connection: Connection) -> None:
+        await handshake(connection, mechanism)
+        first = ClientFirst(username, secrets.token_urlsafe(NONCE_BYTES), extensions=extensions)
+        try:
+            answer = await send_token(connection, first.encode())
+            server_first = ServerFirst.decode(answer)
+            if not server_first.nonce.startswith(first.nonce):
+                raise SaslError("it answers another nonce")
+            if not 0 < server_first.iterations <= ITERATIONS_MAX:
+                raise SaslError(f"it demands {server_first.iterations} iterations")
+            salted = scram.salted_password(password, server_first.salt, server_first.iterations)
+            channel = first.header.encode()
+            without_proof = f"c={base64.b64encode(channel).decode()},r={server_first.nonce}"
+            exchange = ScramExchange(scram, first.bare, answer, without_proof)
+            proof = exchange.proof(salted)
+            final = ClientFinal(server_first.nonce, proof, without_proof, channel)
+            server_final = ServerFinal.decode(await send_token(connection, final.encode()))
+            if server_final.error:
+                raise AuthenticationError(
+                    f"{connection.peer} refused the credentials: {server_final.error}"
+                )
+            expected = exchange.server_signature_of_salted(salted)
+            if not hmac.compare_digest(server_final.signature, expected):
+                raise SaslError("it does not know the credential of its own user")
+        except SaslError as error:
+            raise AuthenticationError(
+                f"{connection.peer} cannot be trusted with {mechanism}: {error}"
+            ) from error
 
-async def send_token(connection: Connection, token: bytes) -> bytes:
-    """One step of an authentication; returns what the broker answers.
-
-    Raises:
-        AuthenticationError: the broker refuses it.
-        DisconnectedError: the connection ended.
-    """
-    request = messages.SaslAuthenticateRequest(auth_bytes=token)
-    response: messages.SaslAuthenticateResponse = await connection.request(request)
-    if response.error_code:
-        reason = response.error_message or error_name(response.error_code)
-        raise AuthenticationError(f"{connection.peer} refused the credentials: {reason}")
-    if response.auth_bytes is None:
-        raise PeerProtocolError(f"{connection.peer} answered SaslAuthenticate without bytes")
-    return bytes(response.auth_bytes)
+    return authenticate

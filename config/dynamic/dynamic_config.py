@@ -142,6 +142,16 @@ class DynamicConfig(BrokerConfig):
         for part in self._parts:
             _follow(part.reconfigure)
 
+    def replace_startup(self, startup: BrokerConfig) -> None:
+        """Go by another file and command line from now on; what was changed since stays in force.
+
+        A broker for tests is given another user of PLAIN so, who can stand nowhere else.
+        """
+        self._startup = startup
+        self.static = startup.static
+        self.unknown_keys = startup.unknown_keys
+        self.change(self.broker_overrides, per_broker=True)
+
     def _with(self, overrides: Overrides, *, per_broker: bool) -> BrokerConfig:
         """The settings that there would be. Raises: ConfigError."""
         if per_broker:

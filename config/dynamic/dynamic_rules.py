@@ -110,9 +110,12 @@ def refusal_of(name: str, text: str, *, per_broker: bool) -> str | None:
         per_broker: whether it is set for one broker and not for the cluster.
     """
     if name in BROKER_DEFINITIONS and not BROKER_DEFINITIONS[name].dynamic:
-        return f"{name} cannot change while the broker runs."
+        return f"Cannot update these configs dynamically: [{name}]"
     if name in PER_LISTENER:
-        return f"{name} can change for one listener only: name it listener.name.<listener>.{name}."
+        return (
+            "These security configs can be dynamically updated only per-listener using the "
+            f"listener prefix: [{name}]"
+        )
     definition = dynamic_definition(name)
     if definition is None:
         return None
@@ -123,7 +126,10 @@ def refusal_of(name: str, text: str, *, per_broker: bool) -> str | None:
     except ConfigError as error:
         return str(error)
     if not per_broker and _is_of_one_broker(name):
-        return f"{name} can change for one broker only: name the broker."
+        return (
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            f"[{name}]"
+        )
     return None
 
 
@@ -158,11 +164,8 @@ def check_change(current: BrokerConfig, proposed: BrokerConfig) -> None:
     """
     for name in THREAD_COUNTS:
         before, after = current[name], proposed[name]
-        if after != before and not (after >= 1 and before // 2 <= after <= before * 2):
-            raise ConfigError(
-                f"{name}={after} is too far from {before}: a change at most doubles or halves it, "
-                f"and one thread stays."
-            )
+        if after != before:
+            _check_thread_count(name, before, after)
     unknown = set(proposed["metric.reporters"]) - BUILT_IN_REPORTERS
     if unknown and proposed["metric.reporters"] != current["metric.reporters"]:
         raise ConfigError(
@@ -185,6 +188,23 @@ def _check_listeners(current: BrokerConfig, proposed: BrokerConfig) -> None:
             "listeners cannot change what this broker advertises while it runs: set "
             "advertised.listeners in its file and start it again."
         )
+
+
+def _check_thread_count(name: str, before: int, after: int) -> None:
+    if after < 1:
+        limit = "value should be at least 1"
+    elif after < before // 2:
+        limit = f"value should be at least half the current value {before}"
+    elif after > before * 2:
+        limit = f"value should not be greater than double the current value {before}"
+    else:
+        return
+    reason = f"Dynamic thread count update validation failed for {name}={after}, {limit}"
+    # Kafka puts one exception into another, and this is what it says then.
+    raise ConfigError(
+        "Invalid value org.apache.kafka.common.config.ConfigException: "
+        f"{reason} for configuration Invalid dynamic configuration"
+    )
 
 
 def _advertised(config: BrokerConfig) -> tuple[Listener, ...]:

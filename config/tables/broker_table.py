@@ -95,6 +95,7 @@ SECTIONS: dict[str, tuple[Definition, ...]] = {
     "Topics": (
         Definition("alter.config.policy.class.name", CLASS, None, LOW),
         Definition("auto.create.topics.enable", BOOLEAN, True, HIGH),
+        Definition("odradek.await.topic.creation", BOOLEAN, False, LOW, internal=True),
         Definition("compression.gzip.level", INT, -1, MEDIUM, RangeOr(-1, 1, 9), dynamic=True),
         Definition("compression.lz4.level", INT, 9, MEDIUM, Range(1, 17), dynamic=True),
         Definition("compression.type", STRING, "producer", HIGH, COMPRESSION_TYPES, dynamic=True),

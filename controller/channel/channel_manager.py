@@ -17,6 +17,7 @@ import trio
 from ...client.errors import ClientError
 from ...common.live_broker import EndPoint, LiveBroker
 from ...runtime.long_work import run_in_steps
+from ...runtime.supervisor import Supervisor
 from .channel import ControllerRequest, OnAnswer
 from .codec import decode_errors, encode
 
@@ -36,8 +37,10 @@ class BrokerLink(Protocol):
         """Send a request and return the response. Raises ClientError when it is broken."""
 
 
-Connect = Callable[[EndPoint], AbstractAsyncContextManager[BrokerLink]]
-"""A link to where a broker is reached, for as long as the context lasts. Raises ClientError."""
+Connect = Callable[[int, EndPoint], AbstractAsyncContextManager[BrokerLink]]
+"""A link to a broker, by its id and where it is reached, for as long as the context lasts.
+
+Raises ClientError."""
 
 
 class ChannelManager:
@@ -47,12 +50,20 @@ class ChannelManager:
         listener_name: the listener that brokers use among themselves.
         connect: opens a link.
         timeout_ms: a request unanswered for so long is sent again (`controller.socket.timeout.ms`).
+        supervisor: begins a queue's task again that fails; one of its own if None.
     """
 
-    def __init__(self, listener_name: str, connect: Connect, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        listener_name: str,
+        connect: Connect,
+        timeout_ms: int,
+        supervisor: Supervisor | None = None,
+    ) -> None:
         self._listener_name = listener_name
         self._connect = connect
         self._timeout_ms = timeout_ms
+        self._supervisor = supervisor or Supervisor()
         self._queues: dict[int, BrokerQueue] = {}
         self._nursery: trio.Nursery | None = None
 
@@ -61,7 +72,7 @@ class ChannelManager:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             for queue in self._queues.values():
-                nursery.start_soon(queue.run)
+                nursery.start_soon(self._supervisor.run, queue.run)
             await trio.sleep_forever()
 
     def add_broker(self, broker: LiveBroker) -> None:
@@ -70,7 +81,7 @@ class ChannelManager:
         queue = BrokerQueue(broker, self._listener_name, self._connect, self._timeout_ms)
         self._queues[broker.broker_id] = queue
         if self._nursery is not None:
-            self._nursery.start_soon(queue.run)
+            self._nursery.start_soon(self._supervisor.run, queue.run)
 
     def remove_broker(self, broker_id: int) -> None:
         """Drop what waits for a broker that is gone; its callbacks are not called."""
@@ -120,11 +131,14 @@ class BrokerQueue:
                 self._listener_name,
             )
             return
+        if self._scope.cancel_called:
+            return
+        self._scope = trio.CancelScope()  # entered once; this may be run again
         with self._scope:
             while True:
                 await self._wait_for_requests()
                 try:
-                    async with self._connect(endpoint) as link:
+                    async with self._connect(self._broker.broker_id, endpoint) as link:
                         await self._send_all(link)
                 except ClientError as error:
                     self._note_failure(error)

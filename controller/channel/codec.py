@@ -17,6 +17,11 @@ from ...common.topic_partition import TopicPartition
 from ...metadata.metadata_cache import MetadataUpdate
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
+from ..topics.topic_names import (
+    validate_partition,
+    validate_partition_index,
+    validate_topic_name,
+)
 from .channel import (
     BecomeLeaderOrFollower,
     ControllerRequest,
@@ -39,9 +44,11 @@ VERSIONS: Final[Mapping[int, int]] = {
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """By their number on the wire (Kafka's SecurityProtocol)."""
 
+UNMARKED: Final = 0
 INCREMENTAL: Final = 1
 FULL: Final = 2
-"""Whether a request says everything there is (Kafka's AbstractControlRequest.Type)."""
+"""Whether a request says everything there is (Kafka's AbstractControlRequest.Type). Kafka's
+controllers in ZooKeeper mode leave their requests unmarked."""
 
 ConfigOf = Callable[[str], Mapping[str, str]]
 """A topic's overrides, which the wire does not carry."""
@@ -219,10 +226,26 @@ def decode_errors(request: ControllerRequest, response: Any) -> PartitionErrors:
 
 def named_topics(
     body: messages.LeaderAndIsrRequest | messages.UpdateMetadataRequest,
-) -> set[str]:
-    """The topics that a request names."""
-    names = {state.topic_name for state in body.ungrouped_partition_states}
-    return names | {topic.topic_name for topic in body.topic_states}
+) -> Generator[None, None, set[str]]:
+    """The topics that a request names, when all it names are partitions that there can be.
+
+    It yields after each partition: see `run_in_steps`.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION or INVALID_PARTITIONS, one of them there cannot be.
+    """
+    names: set[str] = set()
+    for state in body.ungrouped_partition_states:
+        validate_partition(state.topic_name, state.partition_index)
+        names.add(state.topic_name)
+        yield
+    for topic in body.topic_states:
+        validate_topic_name(topic.topic_name)
+        names.add(topic.topic_name)
+        for index in topic.partition_states:
+            validate_partition_index(topic.topic_name, index.partition_index)
+            yield
+    return names
 
 
 def decode_leader_and_isr(
@@ -289,7 +312,7 @@ def decode_update_metadata(
         body.controller_epoch,
         tuple(_live_broker(broker) for broker in body.live_brokers),
         states,
-        is_full=body.type == FULL,
+        is_full=None if body.type == UNMARKED else body.type == FULL,
     )
 
 
@@ -332,26 +355,32 @@ def _live_broker(broker: messages.UpdateMetadataRequest.UpdateMetadataBroker) ->
     return LiveBroker(broker.id, tuple(endpoints), broker.rack)
 
 
-def decode_stop_replica(body: messages.StopReplicaRequest) -> list[StoppedReplica]:
-    """The partitions of a StopReplica, whatever its version's shape."""
-    stopped = [
-        StoppedReplica(
-            TopicPartition(each.topic_name, each.partition_index), -1, body.delete_partitions
-        )
-        for each in body.ungrouped_partitions
-    ]
+def decode_stop_replica(
+    body: messages.StopReplicaRequest,
+) -> Generator[None, None, list[StoppedReplica]]:
+    """The partitions of a StopReplica, whatever its version's shape.
+
+    It yields after each partition, and returns them all: see `run_in_steps`.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION or INVALID_PARTITIONS, one of them there cannot be.
+    """
+    stopped: list[StoppedReplica] = []
+    for each in body.ungrouped_partitions:
+        where = TopicPartition(each.topic_name, each.partition_index)
+        stopped.append(StoppedReplica(where, -1, body.delete_partitions))
+        yield
     for topic in body.topics:
-        stopped += [
-            StoppedReplica(TopicPartition(topic.name, index), -1, body.delete_partitions)
-            for index in topic.partition_indexes
-        ]
+        for index in topic.partition_indexes:
+            where = TopicPartition(topic.name, index)
+            stopped.append(StoppedReplica(where, -1, body.delete_partitions))
+            yield
     for state in body.topic_states:
-        stopped += [
-            StoppedReplica(
-                TopicPartition(state.topic_name, each.partition_index),
-                each.leader_epoch,
-                each.delete_partition,
-            )
-            for each in state.partition_states
-        ]
+        for named in state.partition_states:
+            where = TopicPartition(state.topic_name, named.partition_index)
+            stopped.append(StoppedReplica(where, named.leader_epoch, named.delete_partition))
+            yield
+    for each_stopped in stopped:
+        validate_partition(*each_stopped.topic_partition)
+        yield
     return stopped

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
+from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
+from ...runtime.long_work import Steps, run_at_once
 from ..active_controller import ActiveController
 from ..context import PartitionAndReplica, Reassignment
-from ..fenced_store import store_failure
+from ..fenced_store import kafka_error_of
 from .leadership import Election, Electorate, elect_for_controlled_shutdown, elect_for_offline
 from .leadership import elect_preferred as preferred
 from .leadership_writer import PartitionOf
@@ -27,6 +30,18 @@ class ElectionType(IntEnum):
 
     PREFERRED = 0
     UNCLEAN = 1
+
+
+class ElectionPlan(NamedTuple):
+    """What an election comes to before anything is done.
+
+    Attributes:
+        needing: the partitions that need a leader.
+        outcomes: of the others.
+    """
+
+    needing: list[PartitionOf]
+    outcomes: dict[TopicPartition, Outcome]
 
 
 class LeaderElections:
@@ -48,26 +63,41 @@ class LeaderElections:
             partitions: which; all where it is None, and then those that need no election are
                 left out of the answer.
         """
+        plan = run_at_once(self.plan_election(kind, partitions))
+        return await self.elect_planned(kind, plan)
+
+    def plan_election(
+        self, kind: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> Steps[ElectionPlan]:
+        """Which partitions `elect` would find a leader for; it yields after each."""
         outcomes: dict[TopicPartition, Outcome] = {}
         needing: list[PartitionOf] = []
         for topic_partition in self._all() if partitions is None else partitions:
+            yield
             item = self._find(topic_partition)
             if item is None:
-                outcomes[topic_partition] = KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."
-                )
+                name, index = topic_partition
+                text = f"No such topic as {name}"
+                if self._context.topic(name) is not None:
+                    text = f"No such partition as {name}-{index}"
+                outcomes[topic_partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
             elif self._needs(kind, item):
                 needing.append(item)
             elif partitions is not None:
-                outcomes[topic_partition] = KafkaError(
-                    ErrorCode.ELECTION_NOT_NEEDED, "The partition is led as it should be."
-                )
+                outcomes[topic_partition] = default_error(ErrorCode.ELECTION_NOT_NEEDED)
+        return ElectionPlan(needing, outcomes)
+
+    async def elect_planned(
+        self, kind: ElectionType, plan: ElectionPlan
+    ) -> dict[TopicPartition, Outcome]:
+        """Elect the leaders that were planned; returns the outcomes of all."""
+        needing, outcomes = plan
         left = set(await self._controller.partitions.bring_online(needing, _ELECTIONS[kind]))
         self._controller.batch.send()
         for item in needing:
             refusal = _NOT_AVAILABLE[kind] if item in left else None
             outcomes[TopicPartition(item.topic.name, item.partition)] = (
-                None if refusal is None else KafkaError(refusal)
+                None if refusal is None else default_error(refusal)
             )
         return outcomes
 
@@ -198,9 +228,11 @@ class LeaderElections:
             outcomes[topic_partition] = None
             try:
                 if item is None:
-                    raise KafkaError(
-                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."
-                    )
+                    name, index = topic_partition
+                    text = f"Unable to find a topic named {name}."
+                    if self._context.topic(name) is not None:
+                        text = f"Unable to find partition {name}:{index}."
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
                 if target is None:
                     await self._controller.reassignments.cancel(item)
                 else:
@@ -208,10 +240,8 @@ class LeaderElections:
                         self._controller.reassignments.require_possible(target)
                         _require_same_factor(item, target)
                     await self._controller.reassignments.begin(item, target)
-            except KafkaError as refusal:
-                outcomes[topic_partition] = refusal
-            except MetadataStoreError as error:
-                outcomes[topic_partition] = store_failure(error)
+            except (KafkaError, MetadataStoreError) as error:
+                outcomes[topic_partition] = kafka_error_of(error)
         return outcomes
 
     def reassignments(
@@ -234,8 +264,7 @@ def _require_same_factor(item: PartitionOf, target: Sequence[int]) -> None:
     if len(target) != present:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{item} has {present} replicas and would have {len(target)}, which the request "
-            "does not allow.",
+            f"The replication factor is changed from {present} to {len(target)}",
         )
 
 

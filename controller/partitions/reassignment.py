@@ -16,6 +16,7 @@ from ...common.sentinels import NO_LEADER
 from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import NO_REASSIGNMENT, ControllerContext, PartitionAndReplica, Reassignment, Topic
 from ..fenced_store import FencedStore
+from ..topics.assignment import validate_replicas
 from ..topics.topic_nodes import write_assignment
 from .leadership import elect_for_reassignment
 from .leadership_writer import LeadershipWriter, PartitionOf
@@ -117,19 +118,7 @@ class Reassignments:
 
     def require_possible(self, target: Sequence[int]) -> None:
         """Raise KafkaError, INVALID_REPLICA_ASSIGNMENT, if a target cannot be."""
-        if not target:
-            reason = "names no broker"
-        elif len(set(target)) != len(target):
-            reason = "names a broker twice"
-        elif any(each < 0 for each in target):
-            reason = "names a negative broker id"
-        elif any(each not in self.context.live_brokers for each in target):
-            reason = "names a broker that is not alive"
-        else:
-            return
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The assignment {list(target)} {reason}."
-        )
+        validate_replicas(target, self.context.live_brokers)
 
     async def _write(
         self, item: PartitionOf, replicas: tuple[int, ...], reassignment: Reassignment

@@ -127,8 +127,10 @@ def _require_brokers(racks: Racks, replication_factor: int) -> None:
     if replication_factor > len(racks):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"A replication factor of {replication_factor} needs as many brokers; "
-            f"there are {len(racks)}.",
+            f"Unable to replicate the partition {replication_factor} time(s): The target "
+            f"replication factor of {replication_factor} cannot be reached because only "
+            f"{len(racks)} broker(s) are registered or some brokers have all their log "
+            "directories cordoned.",
         )
 
 
@@ -148,20 +150,41 @@ def validate_manual_assignment(
         KafkaError: INVALID_REPLICA_ASSIGNMENT.
     """
     for replicas in assignments:
-        if not replicas:
-            raise _invalid("A partition was assigned to no broker.")
-        for broker_id in replicas:
-            if broker_id not in broker_ids:
-                raise _invalid(f"A partition was assigned to broker {broker_id}, which is unknown.")
-        if len(set(replicas)) != len(replicas):
-            raise _invalid(f"A partition was assigned to a broker twice: {list(replicas)}.")
+        validate_replicas(replicas, broker_ids)
         if replication_factor is None:
             replication_factor = len(replicas)
         elif len(replicas) != replication_factor:
             raise _invalid(
-                f"A partition was assigned to {len(replicas)} brokers, others of the topic "
-                f"to {replication_factor}."
+                f"The manual partition assignment includes a partition with {len(replicas)} "
+                "replica(s), but this is not consistent with previous partitions, which have "
+                f"{replication_factor} replica(s)."
             )
+
+
+def validate_replicas(replicas: Sequence[int], broker_ids: Container[int]) -> None:
+    """Accept one partition's replicas.
+
+    Args:
+        replicas: the brokers.
+        broker_ids: those that are registered.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT.
+    """
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    previous = None
+    for broker_id in sorted(replicas):
+        if broker_id not in broker_ids:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker "
+                "is registered."
+            )
+        if broker_id == previous:
+            raise _invalid(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        previous = broker_id
 
 
 def _invalid(message: str) -> KafkaError:

@@ -93,8 +93,7 @@ def plan_topic(
     if other is not None:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic {request.name!r} differs from the existing {other!r} only in '.' and '_', "
-            "which metrics do not distinguish.",
+            f"Topic '{request.name}' collides with existing topic: {other}",
         )
     if context.has_name(request.name):
         raise topic_exists(request.name)
@@ -105,17 +104,18 @@ def plan_topic(
 
 def topic_exists(name: str) -> KafkaError:
     """TOPIC_ALREADY_EXISTS for a topic."""
-    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
 
 
 def _plan_config(request: TopicCreation, validate_config: ConfigValidator) -> dict[str, str]:
-    config: dict[str, str] = {}
-    for name, value in request.configs:
-        if value is None:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG, f"The topic setting {name} has no value: give it one."
-            )
-        config[name] = value  # of a name that stands twice, the last one counts
+    without = [name for name, value in request.configs if value is None]
+    if without:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(without)}",
+        )
+    # Of a name that stands twice, the last one counts.
+    config = {name: value for name, value in request.configs if value is not None}
     validate_config(config)
     return config
 
@@ -130,14 +130,12 @@ def _plan_assignment(
     if factor == 0 or factor < USE_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"A replication factor of {factor} is not possible: it is at least 1, or -1 for "
-            "the broker's default.",
+            "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count == 0 or count < USE_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"{count} partitions are not possible: it is at least 1, or -1 for the broker's "
-            "default.",
+            "Number of partitions was set to an invalid non-positive value.",
         )
     return assign_new_topic(
         context.live_racks,
@@ -148,24 +146,29 @@ def _plan_assignment(
 
 
 def _accept_assignment(request: TopicCreation, context: ControllerContext) -> Assignment:
-    if request.replication_factor != USE_DEFAULT or request.partition_count != USE_DEFAULT:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            "With an assignment of its own, a topic's partition count and replication factor "
-            "must be -1.",
-        )
+    given = {
+        "replication factor": request.replication_factor,
+        "numPartitions": request.partition_count,
+    }
+    for name, value in given.items():
+        if value != USE_DEFAULT:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
     assignment: Assignment = {}
     for partition, replicas in request.assignments:
         if partition in assignment:
             raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {partition} was assigned twice."
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {partition}",
             )
         assignment[partition] = tuple(replicas)
     validate_manual_assignment(assignment.values(), context.live_brokers)
     if sorted(assignment) != list(range(len(assignment))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"The assigned partitions are not numbered from 0 to {len(assignment) - 1}.",
+            "partitions should be a consecutive 0-based integer sequence",
         )
     return dict(sorted(assignment.items()))
 
@@ -196,11 +199,13 @@ def plan_partitions(request: NewPartitions, topic: Topic, context: ControllerCon
             ErrorCode.REASSIGNMENT_IN_PROGRESS,
             f"Partitions of topic {topic.name!r} are on their way to other brokers.",
         )
-    if request.total_count <= present:
+    if request.total_count == present:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if request.total_count < present:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"Topic {topic.name!r} has {present} partitions already; {request.total_count} would "
-            "not be more.",
+            f"The topic {topic.name} currently has {present} partition(s); {request.total_count} "
+            "would not be an increase.",
         )
     added_count = request.total_count - present
     if request.assignments is None:
@@ -208,8 +213,8 @@ def plan_partitions(request: NewPartitions, topic: Topic, context: ControllerCon
     if len(request.assignments) != added_count:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{added_count} partitions are to be added, and {len(request.assignments)} were "
-            "assigned.",
+            f"Attempted to add {added_count} additional partition(s), but only "
+            f"{len(request.assignments)} assignment(s) were specified.",
         )
     validate_manual_assignment(request.assignments, context.live_brokers, len(topic.assignment[0]))
     return {
@@ -243,6 +248,5 @@ def require_partition_limit(total: int) -> None:
     if total > PARTITIONS_PER_REQUEST_MAX:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
-            f"One request may make {PARTITIONS_PER_REQUEST_MAX} partitions, this one requests "
-            f"{total}.",
+            "Excessively large number of partitions per request.",
         )

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from ...common.errors import ErrorCode, KafkaError
+from ...config.definition import shorten
 
 TOPIC_NAME_CHARACTERS_MAX = 249
 """A partition's folder is the name, '-' and a number, and must stay below 255 characters."""
+
+FOLDER_CHARACTERS_MAX = 255
+PARTITION_INDEX_MAX = 99_999
+"""Up to this number a partition's folder is never too long."""
 
 LEGAL_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -20,13 +25,19 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 def topic_name_problem(name: str) -> str | None:
     """What is wrong with a topic's name, None when nothing is."""
     if not name:
-        return "it is empty"
+        return "the empty string is not allowed"
     if name in (".", ".."):
-        return f"{name!r} names a folder"
+        return f"'{name}' is not allowed"
     if len(name) > TOPIC_NAME_CHARACTERS_MAX:
-        return f"it has {len(name)} characters, more than {TOPIC_NAME_CHARACTERS_MAX}"
+        return (
+            f"the length of '{shorten(name)}' is longer than the max allowed length "
+            f"{TOPIC_NAME_CHARACTERS_MAX}"
+        )
     if not LEGAL_CHARACTERS.issuperset(name):
-        return f"{name!r} has other characters than ASCII letters, digits, '.', '_' and '-'"
+        return (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
+        )
     return None
 
 
@@ -38,7 +49,35 @@ def validate_topic_name(name: str) -> None:
     """
     problem = topic_name_problem(name)
     if problem is not None:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def validate_partition(topic: str, partition: int) -> None:
+    """Accept a partition that somebody else names.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION or INVALID_PARTITIONS, with what is wrong.
+    """
+    validate_topic_name(topic)
+    validate_partition_index(topic, partition)
+
+
+def validate_partition_index(topic: str, partition: int) -> None:
+    """The same where the topic's name is legal.
+
+    Raises:
+        KafkaError: INVALID_PARTITIONS: it is negative, or no file system takes its folder's name.
+    """
+    if partition < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, f"Partition {partition} of topic {topic!r} is negative."
+        )
+    if partition > PARTITION_INDEX_MAX and len(f"{topic}-{partition}") > FOLDER_CHARACTERS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The folder {topic}-{partition} would have more than {FOLDER_CHARACTERS_MAX} "
+            "characters.",
+        )
 
 
 def collision_key(name: str) -> str:

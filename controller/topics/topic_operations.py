@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 
+from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...config.topic_configs import validate_topic_config
 from ...metadata_store.errors import MetadataStoreError, NodeExists
+from ...runtime.long_work import Steps, map_in_steps, run_at_once
 from ..active_controller import ActiveController
 from ..context import Topic
-from ..fenced_store import store_failure
+from ..fenced_store import kafka_error_of
 from ..partitions.leadership_writer import PartitionOf
 from ..settings import topic_for_first_use
 from .assignment import Assignment
@@ -65,9 +67,17 @@ class TopicOperations:
         Raises:
             KafkaError: POLICY_VIOLATION, none was made.
         """
+        planned = run_at_once(self.plan(requests))
+        return planned if validate_only else await self.make(planned)
+
+    def plan(self, requests: Sequence[TopicCreation]) -> Steps[list[CreatedTopic]]:
+        """What `create` would make; it yields after each topic.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION.
+        """
         check_partition_limit(requests, self._defaults)
-        outcomes = [self._plan(request) for request in requests]
-        return outcomes if validate_only else await self._make_all(outcomes)
+        return (yield from map_in_steps(self._plan, requests))
 
     def _plan(self, request: TopicCreation) -> CreatedTopic:
         try:
@@ -85,8 +95,8 @@ class TopicOperations:
     def _validate_config(self, overrides: Mapping[str, str]) -> None:
         validate_topic_config(overrides, self._controller.config)
 
-    async def _make_all(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
-        """Write each topic, then lead all of their partitions together."""
+    async def make(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
+        """Write each topic that was planned, then lead all of their partitions together."""
         outcomes: list[CreatedTopic] = []
         made: list[Topic] = []
         for outcome in planned:
@@ -96,7 +106,7 @@ class TopicOperations:
                 except NodeExists:
                     outcome = CreatedTopic(outcome.name, None, topic_exists(outcome.name))
                 except MetadataStoreError as error:
-                    outcome = CreatedTopic(outcome.name, None, store_failure(error))
+                    outcome = CreatedTopic(outcome.name, None, kafka_error_of(error))
             outcomes.append(outcome)
         await self._controller.lead_new(
             [PartitionOf(topic, partition) for topic in made for partition in topic.assignment]
@@ -146,14 +156,12 @@ class TopicOperations:
         for topic_id in topic_ids:
             topic = self._context.topic_by_id(topic_id)
             if topic is None:
-                outcomes[topic_id] = KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic of this id."
-                )
+                outcomes[topic_id] = default_error(ErrorCode.UNKNOWN_TOPIC_ID)
                 continue
             try:
                 await self._controller.deletion.mark(topic)
             except MetadataStoreError as error:
-                outcomes[topic_id] = store_failure(error)
+                outcomes[topic_id] = kafka_error_of(error)
             else:
                 outcomes[topic_id] = None
                 topics.append(topic)
@@ -176,7 +184,7 @@ class TopicOperations:
         Raises:
             KafkaError: POLICY_VIOLATION, nothing was added.
         """
-        require_partition_limit(sum(self._added_count(request) for request in requests))
+        run_at_once(self.check_added(requests))
         outcomes: dict[str, Outcome] = {}
         for request in requests:
             outcomes[request.topic] = None
@@ -185,11 +193,18 @@ class TopicOperations:
                 added = plan_partitions(request, topic, self._context)
                 if not validate_only:
                     await self._add(topic, added)
-            except KafkaError as refusal:
-                outcomes[request.topic] = refusal
-            except MetadataStoreError as error:
-                outcomes[request.topic] = store_failure(error)
+            except (KafkaError, MetadataStoreError) as error:
+                outcomes[request.topic] = kafka_error_of(error)
         return outcomes
+
+    def check_added(self, requests: Sequence[NewPartitions]) -> Steps[None]:
+        """Refuse what would add too many partitions; it yields after each topic.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION.
+        """
+        counts = yield from map_in_steps(self._added_count, requests)
+        require_partition_limit(sum(counts))
 
     def _added_count(self, request: NewPartitions) -> int:
         topic = self._context.topic(request.topic)

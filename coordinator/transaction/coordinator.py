@@ -364,7 +364,12 @@ class TransactionCoordinator:
 
     def _resume(self, loaded: Iterable[TransactionMetadata]) -> None:
         """Go on where another coordinator, or this broker before a crash, has left off."""
+        clock = self._runtime.clock
         for known in loaded:
+            if known.transaction.state is TransactionState.ONGOING:
+                # Only the log knows since when it is open; if that is to come, since just now.
+                open_ms = max(clock.now_ms() - known.transaction.start_ms, 0)
+                known.open_since_ms = clock.monotonic_ms() - open_ms
             if known.transaction.state in PREPARED:
                 logger.info(
                     "sending the markers of the loaded transactional id %r, which is %s",
@@ -482,7 +487,7 @@ class TransactionCoordinator:
         self._abort(known)
 
     def _abort_timed_out(self) -> None:
-        now_ms = self._runtime.clock.now_ms()
+        now_ms = self._runtime.clock.monotonic_ms()
         for known in list(self._states.ids.values()):
             if _is_timed_out(known, now_ms):
                 self._abort(known)
@@ -572,5 +577,5 @@ def _is_timed_out(known: TransactionMetadata, now_ms: int) -> bool:
         now.state is TransactionState.ONGOING
         and known.pending is None
         and now.timeout_ms != NO_TIME_LIMIT_MS
-        and now.start_ms + now.timeout_ms < now_ms
+        and known.open_since_ms + now.timeout_ms < now_ms
     )

@@ -20,7 +20,7 @@ from ..shards import Shard, ShardTable
 from .records import read_key, read_value, tombstone, transaction_record
 from .runtime import TransactionRuntime
 from .settings import TOMBSTONE_BATCH_BYTES
-from .states import AT_REST, TRANSITIONS, TransactionEvent
+from .states import AT_REST, TRANSITIONS, TransactionEvent, TransactionState
 from .transaction import Transaction, TransactionMetadata
 
 logger = logging.getLogger(__name__)
@@ -161,12 +161,17 @@ class TransactionStateManager(ShardTable[TransactionShard]):
             if not stays_pending:
                 known.pending = None
             return group_error(error)
+        if after.state is TransactionState.ONGOING is not known.transaction.state:
+            known.open_since_ms = self._runtime.clock.monotonic_ms()
         known.transaction = after
         known.pending = None
         return ErrorCode.NONE
 
     def remove_expired(self) -> None:
-        """Remove the transactional ids that were unused for too long, in batches."""
+        """Remove the transactional ids that were unused for too long, in batches.
+
+        By wall time, as in Kafka: the log says when an id was used last, and days pass over it.
+        """
         unused_since_ms = self._runtime.clock.now_ms() - self._runtime.settings.id_expiration_ms
         batches: dict[int, list[TransactionMetadata]] = {}
         sizes: dict[int, int] = {}

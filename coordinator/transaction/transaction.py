@@ -202,15 +202,26 @@ class TransactionMetadata:
         partition: of `__transaction_state`, that keeps it.
         transaction: what the log says of it.
         pending: the state it is about to be in, while that is not in the log yet.
+        open_since_ms: the monotonic time from which its open transaction's timeout counts. The
+            log holds wall time, which Kafka goes by; a clock that is set would abort every open
+            transaction, or none.
         has_failed_fence: an epoch was taken to fence its producer, but may not be in the
             log; as no client has seen it, the next try takes the same.
     """
 
-    __slots__ = ("has_failed_fence", "name", "partition", "pending", "transaction")
+    __slots__ = (
+        "has_failed_fence",
+        "name",
+        "open_since_ms",
+        "partition",
+        "pending",
+        "transaction",
+    )
 
     def __init__(self, name: str, partition: int, transaction: Transaction) -> None:
         self.name = name
         self.partition = partition
         self.transaction = transaction
         self.pending: TransactionState | None = None
+        self.open_since_ms = 0
         self.has_failed_fence = False

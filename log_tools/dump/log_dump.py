@@ -14,7 +14,13 @@ from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX, NO_SEQUENCE
 from ...protocol.records.batch import DELETE_HORIZON_FLAG, SEQUENCE_MASK, RecordBatch
 from ...protocol.records.records import Record, iter_records
-from ...storage.file_names import SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_path
+from ...storage.file_names import (
+    CUT_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_path,
+)
 from ...storage.index.offset_index import OffsetIndex
 from ...storage.io.files import Files, StorageFile
 from ...storage.io.read_only_files import READ_ONLY_FILES
@@ -62,16 +68,23 @@ def dump_file(
     """
     name = os.path.basename(path)
     stem, suffix = os.path.splitext(name)
-    if suffix == ".checkpoint" or (suffix == ".log" and stem.isdigit()):
+    is_log = stem.isdigit() and suffix == LOG_SUFFIX
+    if is_log or suffix == ".checkpoint" or _is_cut_off_a_log(name):
         return _LogDump(path, options, files).entries()
     dump = _DUMPS_BY_SUFFIX.get(suffix) if stem.isdigit() else None
     dump = dump or SIDE_FILES.get(name)
     if dump is None:
         raise ValueError(
-            f"{path} is no file of a log: those end in .log, .index, .timeindex, .txnindex and "
-            f".snapshot; others are {', '.join(sorted(SIDE_FILES))}"
+            f"{path} is no file of a log: those end in .log, .index, .timeindex, .txnindex, "
+            f".snapshot and .cut; others are {', '.join(sorted(SIDE_FILES))}"
         )
     return _as_entries(dump, path, options, files)
+
+
+def _is_cut_off_a_log(name: str) -> bool:
+    """Whether a file holds what a recovery or a repair cut off a segment's."""
+    stem, suffix = name.split(".", 2)[:2] if name.count(".") > 1 else ("", "")
+    return name.endswith(CUT_SUFFIX) and stem.isdigit() and f".{suffix}" == LOG_SUFFIX
 
 
 def _as_entries(
@@ -99,7 +112,7 @@ class _LogDump:
         self._files = files
         self._path = path
         self._options = options
-        stem = os.path.splitext(os.path.basename(path))[0]
+        stem = os.path.basename(path).partition(".")[0]
         self._base_offset = int(stem) if stem.isdigit() else 0  # KRaft's snapshots count from 0
         self._bounds = SegmentBounds(path, self._base_offset, None)
         self._offsets: OffsetsCheck | None = None

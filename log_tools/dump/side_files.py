@@ -13,6 +13,7 @@ from ...storage.checkpoint.meta_properties import read_meta_properties
 from ...storage.checkpoint.partition_metadata import read_topic_id
 from ...storage.errors import LogDirectoryError
 from ...storage.file_names import (
+    ABORTED_TRANSACTIONS_FILE,
     CLEAN_SHUTDOWN_FILE,
     EPOCHS_FILE,
     META_PROPERTIES_FILE,
@@ -176,6 +177,6 @@ SIDE_FILES: Mapping[str, Callable[..., Entries]] = {
     META_PROPERTIES_FILE: _dump_meta_properties,
     PARTITION_METADATA_FILE: _dump_partition_metadata,
     CLEAN_SHUTDOWN_FILE: _dump_clean_shutdown,
-    **dict.fromkeys(CHECKPOINT_FILES, _dump_checkpoint),
+    **dict.fromkeys((*CHECKPOINT_FILES, ABORTED_TRANSACTIONS_FILE), _dump_checkpoint),
 }
 """What dumps a file of this name."""

@@ -11,8 +11,9 @@ import os.path
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ...storage.file_names import CLEANER_OFFSETS_FILE, LOG_START_OFFSETS_FILE
+from ...storage.file_names import CLEANER_OFFSETS_FILE, CUT_SUFFIX, LOG_START_OFFSETS_FILE
 from ...storage.io.files import REAL_FILES, Files
+from ...storage.recovery.cut_files import copy_tail, is_only_zeros
 from ..verify.data_folder import (
     Ends,
     IdentityCheck,
@@ -25,9 +26,6 @@ from ..verify.finding import Finding, FindingKind
 from ..verify.partition_verification import PartitionOptions, PartitionVerification, TornTail
 from .rebuild import PartitionRebuild, RebuildPlan
 from .root_repair import RepairAction, RepairStep, RootRepair
-
-CUT_SUFFIX = ".cut"
-COPY_BYTES = 1024 * 1024
 
 LEFT_ALONE = {
     FindingKind.BATCH: "whole batches follow, so nothing is cut; without a clean shutdown the "
@@ -160,31 +158,19 @@ class _PartitionRepair:
 
     def _cut(self, tail: TornTail) -> RepairStep:
         """Cut what no whole batch follows, keeping a copy unless it is nothing but zeros."""
-        file = self._files.open(tail.path)
+        end = tail.position + tail.size
         copy_path = f"{tail.path}.{tail.position}{CUT_SUFFIX}"
-        is_worth_a_copy = any(
-            any(file.read_at(min(COPY_BYTES, tail.position + tail.size - at), at))
-            for at in range(tail.position, tail.position + tail.size, COPY_BYTES)
-        )
+        is_worth_a_copy = not is_only_zeros(self._files, tail.path, tail.position, end)
         message = f"the last {tail.size} bytes, from {tail.position} on, are no whole batch"
         if is_worth_a_copy:
             message += f"; they are kept in {os.path.basename(copy_path)}"
         if not self._repair.dry_run:
             if is_worth_a_copy:
-                self._copy(tail, copy_path)
+                copy_tail(self._files, tail.path, tail.position, end, copy_path)
+            file = self._files.open(tail.path)
             file.truncate(tail.position)
             file.sync()
         return RepairStep(RepairAction.CUT, tail.path, message)
-
-    def _copy(self, tail: TornTail, copy_path: str) -> None:
-        source = self._files.open(tail.path)
-        target = self._files.open(copy_path, create=True)
-        end = tail.position + tail.size
-        for at in range(tail.position, end, COPY_BYTES):
-            data = source.read_at(min(COPY_BYTES, end - at), at)
-            target.append([data], len(data))
-        target.sync()
-        self._files.sync_directory(self._folder.path)
 
     def _plan(
         self, plan: RebuildPlan, finding: Finding, verification: PartitionVerification

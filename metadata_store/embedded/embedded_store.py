@@ -4,23 +4,29 @@ The file is in WAL mode, so reading never waits for writing. A verb runs in plac
 costs a few dozen microseconds, less than the way to a thread and back. Only while another
 process holds the write lock does a verb wait, in the loop's own way.
 
-Durability: `synchronous = NORMAL`. What a verb acknowledged is in the operating system's
-hands and survives the end of the process, SIGKILL too; a power failure may take the last
-changes with it, in order, and leaves the file whole. That is what Kafka's own logs promise
-with their default settings; a sync for each change would cost milliseconds.
+Durability: a verb that changes what lasts (topics, ACLs, ids, epochs, settings) returns when the
+change is on the disk, as with SQLite's `synchronous = FULL`. What ends with a session, its
+renewals and its ephemeral nodes, is only in the operating system's hands: it survives the end of
+the process, SIGKILL too, and no session survives a crash of power. Such a crash leaves the file
+whole.
+
+Time: a session goes by no clock of the machine's; see `session_renewals.py`.
 """
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
 from ...runtime.clock import Clock
+from ...runtime.long_work import in_batches
+from ...storage.io.files import REAL_FILES, Files
 from ..errors import MetadataStoreError, NoNode, SessionExpired, StoreUnreachable
 from ..store import (
     SESSION_ENDED,
@@ -32,8 +38,9 @@ from ..store import (
     StoredNode,
     WatchCallback,
 )
-from .node_table import Paths
+from .node_table import Paths, is_durable
 from .session_locks import SessionLocks
+from .session_renewals import SessionRenewals
 from .store_file import StoreFile, is_busy
 from .watches import EmbeddedWatch, Watches
 
@@ -47,10 +54,17 @@ ALONE_INTERVAL_MS = 250
 what a broker with nothing to do costs."""
 
 LOOK_FOR_DEAD_MS = 100
-"""How often to look whether the other sessions last: their leases, and their holders."""
+"""How often to look whether the other sessions last: their renewals, and their holders."""
 
 BUSY_WAIT_MS_MAX = 5_000
 """How long a verb waits for the write lock before the store counts as unreachable."""
+
+READS_PER_STEP = 100
+"""So many nodes are read in one go, which takes a millisecond: then others have a turn."""
+
+VERBS_PER_STEP = 25
+"""So many verbs that have not waited are done before others have a turn: who does thousands in a
+row may await nothing else."""
 
 BUSY_RETRY_MS = 2
 
@@ -62,14 +76,11 @@ class EmbeddedStore(MetadataStore):
 
     Args:
         path: the file; it is made if it is not there. Its folder must be.
-        clock: wall time for leases, which all processes of the machine share.
-        owner: names who holds the session, as by its data folder. A new session of an
-            owner ends that owner's former one at once: the caller vouches that there is no
-            other (a broker holds the lock of its data folder), so a restarted broker does
-            not wait for its own old lease.
+        clock: its monotonic time says when something is due; no other process need share it.
         session_timeout_ms: how long after its holder fell silent a session ends.
         poll_interval_ms: how often to look for what others changed, while there are watches.
         busy_wait_ms_max: how long to wait for another process's write.
+        files: where its locks are, and what syncs it.
     """
 
     def __init__(
@@ -77,15 +88,14 @@ class EmbeddedStore(MetadataStore):
         path: Path | str,
         *,
         clock: Clock,
-        owner: str,
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
         poll_interval_ms: int = POLL_INTERVAL_MS,
         busy_wait_ms_max: int = BUSY_WAIT_MS_MAX,
+        files: Files = REAL_FILES,
     ) -> None:
         super().__init__()
-        self._file = StoreFile(path)
+        self._file = StoreFile(path, files)
         self._clock = clock
-        self._owner = owner
         self._session_timeout_ms = session_timeout_ms
         self._poll_interval_ms = poll_interval_ms
         self._busy_wait_ms_max = busy_wait_ms_max
@@ -93,8 +103,10 @@ class EmbeddedStore(MetadataStore):
         self._is_alone = False
         self._renew_at_ms = 0
         self._unchecked = False
+        self._verbs_in_step = 0
         self._watch_added = trio.Event()
-        self._locks = SessionLocks(str(path))
+        self._locks = SessionLocks(str(path), files)
+        self._renewals = SessionRenewals(self._renew_interval_ms)
         self._look_for_dead_at_ms = 0
 
     # -- the session ----------------------------------------------------------------
@@ -103,6 +115,15 @@ class EmbeddedStore(MetadataStore):
     def path(self) -> Path | str:
         """The file."""
         return self._file.path
+
+    @property
+    def location(self) -> str:
+        """The file."""
+        return str(self._file.path)
+
+    @property
+    def _renew_interval_ms(self) -> int:
+        return self._session_timeout_ms // 3
 
     async def open(self) -> None:
         """Open the file and begin a session; the watches of an earlier one are gone.
@@ -122,16 +143,20 @@ class EmbeddedStore(MetadataStore):
     async def _connect(self) -> None:
         self._file.open()
         self._watches = Watches(self._file.table.stamp)
-        await self._retry(self._file.prepare)
+        await self._retry(lambda: self._file.prepare(self._locks.is_held))
+        self._renewals = SessionRenewals(self._renew_interval_ms)
 
-        def begin() -> tuple[int, Paths]:
-            now_ms = self._clock.now_ms()
-            begun = self._file.table.begin_session(self._owner, now_ms, self._session_timeout_ms)
-            self._locks.hold(begun[0])
-            return begun
+        def begin() -> int:
+            # Those of holders that were killed have ended before anybody misses them: a broker
+            # that comes back finds its own registration gone, in a copied folder, too.
+            self._end_sessions(each for each in self._file.table.sessions() if self._is_dead(each))
+            session_id = self._file.table.begin_session(self._session_timeout_ms)
+            self._locks.hold(session_id)
+            return session_id
 
-        self.session_id, _ = await self._retry(lambda: self._file.in_transaction(begin))
-        self._renew_at_ms = self._clock.now_ms() + self._session_timeout_ms // 3
+        self.session_id = await self._retry(lambda: self._file.in_transaction(begin))
+        self.opened_at = self.session_id  # sessions count with the nodes
+        self._renew_at_ms = self._clock.monotonic_ms() + self._renew_interval_ms
         self._data_version = self._file.data_version()
 
     async def close(self) -> None:
@@ -140,7 +165,7 @@ class EmbeddedStore(MetadataStore):
             try:
                 await self._write(lambda: (None, self._file.table.end_session(self.session_id)))
             except MetadataStoreError as error:
-                logger.warning("the session's lease is left to run out: %s", error)
+                logger.warning("the session is left to time out: %s", error)
         self._locks.release(remove=True)
         self._file.close()
         self._change_state(SessionState.CLOSED)
@@ -152,7 +177,7 @@ class EmbeddedStore(MetadataStore):
         self._change_state(SessionState.CLOSED)
 
     async def run(self) -> None:
-        """Renew the lease and feed the watches until the session is over."""
+        """Renew the session and feed the watches until it is over."""
         while self.session_state not in SESSION_ENDED:
             if len(self._watches):
                 every_ms = self._poll_interval_ms
@@ -160,18 +185,19 @@ class EmbeddedStore(MetadataStore):
                     every_ms = max(every_ms, ALONE_INTERVAL_MS)
                 await trio.sleep(every_ms / 1000)
             else:
-                # Nothing to look for: sleep until the lease is due or a watch is set.
-                wait_ms = max(self._renew_at_ms - self._clock.now_ms(), self._poll_interval_ms)
+                # Nothing to look for: sleep until the renewal is due or a watch is set.
+                wait_ms = self._renew_at_ms - self._clock.monotonic_ms()
+                wait_ms = max(wait_ms, self._poll_interval_ms)
                 with trio.move_on_after(wait_ms / 1000):
                     await self._watch_added.wait()
                 self._watch_added = trio.Event()
-            self.poll(self._clock.now_ms())
+            self.poll(self._clock.monotonic_ms())
 
     def poll(self, now_ms: int) -> None:
-        """Do what is due: renew the lease, end leases that ran out, check the watches.
+        """Do what is due: renew the session, end those that have timed out, check the watches.
 
         Args:
-            now_ms: wall time.
+            now_ms: monotonic milliseconds.
         """
         if self.session_state in SESSION_ENDED:
             return
@@ -198,38 +224,43 @@ class EmbeddedStore(MetadataStore):
                 self._change_state(SessionState.CONNECTED)
 
     def _renew(self, now_ms: int) -> None:
-        def renew() -> tuple[bool, Paths]:
-            expires_at_ms = now_ms + self._session_timeout_ms
-            renewed = self._file.table.renew_session(self.session_id, expires_at_ms)
-            return renewed, self._file.table.end_expired_sessions(now_ms)
-
-        renewed, touched = self._file.in_transaction(renew)
-        self._renew_at_ms = now_ms + self._session_timeout_ms // 3
+        renewed = self._file.in_transaction(lambda: self._file.table.renew_session(self.session_id))
+        self._renew_at_ms = now_ms + self._renew_interval_ms
         if not renewed:
             self._expire()
-        self._watches.check(touched)
 
     def _end_sessions_of_others(self, now_ms: int) -> None:
-        """End those whose lease ran out, and those whose holder is dead.
+        """End those whose holder is dead, and those whose holder does not run.
 
-        A process that was killed keeps no lock: its session ends before its lease does.
+        A process that was killed keeps no lock: its session ends before it times out.
         """
         others = self._file.table.sessions()
         others.pop(self.session_id, None)
         self._is_alone = not others
-        dead = [each for each in others if not self._locks.is_held(each)]
-        if not dead and not any(expires_at_ms <= now_ms for expires_at_ms in others.values()):
+        overdue = self._renewals.overdue(others, now_ms)
+        ended = [each for each in others if each in overdue or self._is_dead(each)]
+        if not ended:
             return
 
         def end() -> Paths:
-            touched = self._file.table.end_expired_sessions(now_ms)
-            for session_id in dead:
-                touched |= self._file.table.end_session(session_id)
-            return touched
+            # One that was renewed since it was looked at goes on.
+            sessions = self._file.table.sessions()
+            return self._end_sessions(each for each in ended if sessions.get(each) == others[each])
 
-        if dead:
-            logger.info("ended the sessions of processes that are gone: %s", dead)
         self._watches.check(self._file.in_transaction(end))
+
+    def _is_dead(self, session_id: int) -> bool:
+        return not self._locks.is_held(session_id)
+
+    def _end_sessions(self, session_ids: Iterable[int]) -> Paths:
+        """End sessions in their holders' place; returns the paths touched."""
+        touched: Paths = set()
+        for session_id in session_ids:
+            why = "its process is gone" if self._is_dead(session_id) else "it was not renewed"
+            logger.info("ending session %d: %s", session_id, why)
+            touched |= self._file.table.end_session(session_id)
+            self._locks.remove(session_id)
+        return touched
 
     def _expire(self) -> None:
         self._locks.release(remove=True)
@@ -245,7 +276,15 @@ class EmbeddedStore(MetadataStore):
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
         """Read many nodes, None where there is none."""
-        return await self._read(lambda: [self._file.table.get(path) for path in paths])
+        found: list[StoredNode | None] = []
+        for batch in in_batches(paths, READS_PER_STEP):
+            if found:
+                await trio.lowlevel.checkpoint()
+            found += await self._read(partial(self._get_all, batch))
+        return found
+
+    def _get_all(self, paths: Sequence[str]) -> list[StoredNode | None]:
+        return [self._file.table.get(path) for path in paths]
 
     async def children(self, path: str) -> list[str]:
         """The sorted names of a node's children; raises NoNode where there is no node."""
@@ -262,20 +301,32 @@ class EmbeddedStore(MetadataStore):
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """Do all of the operations in order, or none."""
-        return await self._write(lambda: self._file.table.apply(operations, self.session_id))
+        results = await self._write(lambda: self._file.table.apply(operations, self.session_id))
+        if any(map(is_durable, operations)):
+            await self._sync()
+        return results
 
     # -- around them ----------------------------------------------------------------
 
     async def _read(self, read: Callable[[], ResultT]) -> ResultT:
         self._require_session()
+        await self._let_others_run()
         return await self._retry(read)
+
+    async def _let_others_run(self) -> None:
+        self._verbs_in_step += 1
+        if self._verbs_in_step >= VERBS_PER_STEP:
+            self._verbs_in_step = 0
+            await trio.lowlevel.checkpoint()
+            self._require_session()
 
     async def _write(self, change: Callable[[], tuple[ResultT, Paths]]) -> ResultT:
         """Change the file in one transaction, then check this store's own watches."""
         self._require_session()
+        await self._let_others_run()
 
         def change_within_session() -> tuple[ResultT, Paths] | None:
-            # A lease that ran out fences its holder: what it still writes is refused.
+            # A session that was ended fences its holder: what it still writes is refused.
             if not self._file.table.has_session(self.session_id):
                 return None
             return change()
@@ -290,6 +341,13 @@ class EmbeddedStore(MetadataStore):
         except sqlite3.OperationalError:
             self._unchecked = True  # the next poll looks at all of them
         return result
+
+    async def _sync(self) -> None:
+        try:
+            await self._file.sync()
+        except StoreUnreachable as error:
+            self._lose(error)
+            raise
 
     async def _retry(self, work: Callable[[], ResultT]) -> ResultT:
         """Do work on the file, waiting while another process holds its lock."""

@@ -23,8 +23,9 @@ from ..store import (
     StoredNode,
     WatchEvent,
 )
+from .session_renewals import SessionRow
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SCHEMA = """
 CREATE TABLE nodes (
@@ -39,14 +40,17 @@ CREATE TABLE nodes (
     PRIMARY KEY (parent, name)
 ) WITHOUT ROWID;
 CREATE INDEX ephemeral_nodes ON nodes (session) WHERE session IS NOT NULL;
-CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY,
-    owner TEXT NOT NULL,
-    expires_at_ms INTEGER NOT NULL
-);
 CREATE TABLE changes (last_id INTEGER NOT NULL);
 INSERT INTO changes VALUES (0);
 INSERT INTO nodes VALUES ('', '/', x'', 0, 0, 0, 0, NULL);
+"""
+
+SESSIONS_SCHEMA = """
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    timeout_ms INTEGER NOT NULL,
+    renewals INTEGER NOT NULL
+);
 """
 
 NodeStamp = tuple[int, int, int]
@@ -60,6 +64,13 @@ ABSENT = -1
 
 Paths = set[str]
 """The paths whose stamps a change has touched."""
+
+
+def is_durable(operation: Operation) -> bool:
+    """Whether what it changes must outlive a crash of power: all but what ends with a session."""
+    return not (
+        isinstance(operation, Check) or (isinstance(operation, Create) and operation.ephemeral)
+    )
 
 
 def split_path(path: str) -> tuple[str, str]:
@@ -91,6 +102,17 @@ class NodeTable:
         for statement in SCHEMA.split(";\n"):
             if statement.strip():
                 self._connection.execute(statement)
+        self._create_sessions()
+
+    def upgrade_schema(self) -> None:
+        """Make format 1 format 2: its sessions, whose leases went by wall time, have ended."""
+        for (session_id,) in self._connection.execute("SELECT id FROM sessions").fetchall():
+            self.end_session(session_id)
+        self._connection.execute("DROP TABLE sessions")
+        self._create_sessions()
+
+    def _create_sessions(self) -> None:
+        self._connection.execute(SESSIONS_SCHEMA)
         self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def next_change_id(self) -> int:
@@ -238,29 +260,19 @@ class NodeTable:
 
     # -- sessions -------------------------------------------------------------------
 
-    def begin_session(self, owner: str, now_ms: int, timeout_ms: int) -> tuple[int, Paths]:
-        """Make a session's lease, and end the former ones of the same owner.
-
-        Returns:
-            The session's id, and the paths touched by ending others.
-        """
-        touched = self.end_expired_sessions(now_ms)
-        for (former,) in self._connection.execute(
-            "SELECT id FROM sessions WHERE owner = ?", (owner,)
-        ).fetchall():
-            touched |= self.end_session(former)
+    def begin_session(self, timeout_ms: int) -> int:
+        """Begin a session; returns its id."""
         session_id = self.next_change_id()
-        self._connection.execute(
-            "INSERT INTO sessions VALUES (?, ?, ?)", (session_id, owner, now_ms + timeout_ms)
-        )
-        return session_id, touched
+        self._connection.execute("INSERT INTO sessions VALUES (?, ?, 0)", (session_id, timeout_ms))
+        return session_id
 
-    def sessions(self) -> dict[int, int]:
-        """When the lease of each session is due, in ms of wall time."""
-        return dict(self._connection.execute("SELECT id, expires_at_ms FROM sessions").fetchall())
+    def sessions(self) -> dict[int, SessionRow]:
+        """All sessions by id."""
+        rows = self._connection.execute("SELECT id, timeout_ms, renewals FROM sessions").fetchall()
+        return {session_id: SessionRow(*row) for session_id, *row in rows}
 
     def has_session(self, session_id: int) -> bool:
-        """Whether the session's lease is still there, due or not."""
+        """Whether the session is still there, renewed in time or not."""
         return (
             self._connection.execute(
                 "SELECT 1 FROM sessions WHERE id = ?", (session_id,)
@@ -268,30 +280,21 @@ class NodeTable:
             is not None
         )
 
-    def renew_session(self, session_id: int, expires_at_ms: int) -> bool:
-        """Prolong a lease; False where it is gone."""
+    def renew_session(self, session_id: int) -> bool:
+        """Let others see that the holder runs; False where the session has ended."""
         cursor = self._connection.execute(
-            "UPDATE sessions SET expires_at_ms = ? WHERE id = ?", (expires_at_ms, session_id)
+            "UPDATE sessions SET renewals = renewals + 1 WHERE id = ?", (session_id,)
         )
         return cursor.rowcount == 1
 
     def end_session(self, session_id: int) -> Paths:
-        """Remove a lease and its ephemeral nodes; returns the paths touched."""
+        """Remove a session and its ephemeral nodes; returns the paths touched."""
         touched: Paths = set()
         for parent, name in self._connection.execute(
             "SELECT parent, name FROM nodes WHERE session = ?", (session_id,)
         ).fetchall():
             self._remove(parent, name, touched)
         self._connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-        return touched
-
-    def end_expired_sessions(self, now_ms: int) -> Paths:
-        """End the sessions whose lease is due; returns the paths touched."""
-        touched: Paths = set()
-        for (session_id,) in self._connection.execute(
-            "SELECT id FROM sessions WHERE expires_at_ms <= ?", (now_ms,)
-        ).fetchall():
-            touched |= self.end_session(session_id)
         return touched
 
 

@@ -1,13 +1,14 @@
 """Whether the holder of a session still lives, from the operating system.
 
 Each holder of a session of the embedded store keeps a lock on a small file beside the store.
-The kernel lets go of it however the process ends, so the others need not wait until the
-session's lease runs out to know that it was killed; the lease is left for one that is frozen.
+The kernel lets go of it however the process ends, a crash of the machine too, and no copy of the
+folder has it. So the others need not wait to know that it was killed, and a broker that starts on a
+copy takes none of the sessions in it for a live one.
 """
 
 from __future__ import annotations
 
-from ...storage.io.files import REAL_FILES, FileLock, Files
+from ...storage.io.files import FileLock, Files
 
 
 class SessionLocks:
@@ -17,7 +18,7 @@ class SessionLocks:
         path: of the store's file.
     """
 
-    def __init__(self, path: str, files: Files = REAL_FILES) -> None:
+    def __init__(self, path: str, files: Files) -> None:
         self._path = path
         self._files = files
         self._held: FileLock | None = None
@@ -38,14 +39,12 @@ class SessionLocks:
         self._held = None
 
     def is_held(self, session_id: int) -> bool:
-        """Whether the holder of a session lives; where it does not, its file goes."""
-        path = self._path_of(session_id)
-        lock = self._files.lock(path)
-        if lock is None:
-            return True
-        self._files.remove(path)
-        lock.release()
-        return False
+        """Whether the holder of a session lives."""
+        return self._files.is_locked(self._path_of(session_id))
+
+    def remove(self, session_id: int) -> None:
+        """Remove the file of a session that was ended in its holder's place."""
+        self._files.remove(self._path_of(session_id))
 
     def _path_of(self, session_id: int) -> str:
         return f"{self._path}.session-{session_id}"

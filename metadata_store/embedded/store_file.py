@@ -8,10 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import trio
+
+from ...runtime.offload import run_in_thread
+from ...storage.io.files import Files, StorageFile
 from ..errors import StoreUnreachable
 from .node_table import SCHEMA_VERSION, NodeTable
 
 ResultT = TypeVar("ResultT")
+
+DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+ADVICE = (
+    "Put back a copy of it, or move it and the files beside it away: a broker that was alone then "
+    "gets its topics back from its logs, without their settings."
+)
 
 
 class StoreFile:
@@ -21,6 +32,7 @@ class StoreFile:
 
     Args:
         path: where it is, or is to be made.
+        files: sync it.
 
     Attributes:
         table: the tree in it, while it is open.
@@ -28,10 +40,15 @@ class StoreFile:
 
     table: NodeTable
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, files: Files) -> None:
         self.path = path
+        self._files = files
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._write_ahead_log: StorageFile | None = None
+        self._commits = 0
+        self._synced_commits = 0
+        self._syncing = trio.Lock()
 
     def open(self) -> None:
         """Connect; the file is made if it is not there. Raises StoreUnreachable."""
@@ -42,32 +59,61 @@ class StoreFile:
         self._identity = None
         self.table = NodeTable(self._connection)
 
-    def prepare(self) -> None:
-        """Make the tables where there are none yet.
+    def prepare(self, is_held: Callable[[int], bool]) -> None:
+        """Make the tables where there are none yet, or of the present format.
+
+        Args:
+            is_held: whether the holder of a session lives.
 
         Raises:
-            StoreUnreachable: the file is of another format than this release's.
+            StoreUnreachable: the file is damaged, or of a format that this release does not
+                know, or a process of an earlier release uses it.
         """
+        try:
+            self._prepare(is_held)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF not in DAMAGED:
+                raise
+            raise StoreUnreachable(str(self.path), f"it is damaged ({error}). {ADVICE}") from error
+
+    def _prepare(self, is_held: Callable[[int], bool]) -> None:
         connection = self._connected()
         connection.execute("PRAGMA journal_mode = WAL")
+        # A commit does not wait for the disk; `sync` does, where a change must outlive power.
         connection.execute("PRAGMA synchronous = NORMAL")
-        (schema_version,) = connection.execute("PRAGMA user_version").fetchone()
-        if schema_version == 0:
-
-            def create_schema() -> None:
-                if connection.execute("PRAGMA user_version").fetchone() == (0,):
-                    self.table.create_schema()
-
-            self.in_transaction(create_schema)
-        elif schema_version != SCHEMA_VERSION:
-            raise StoreUnreachable(
-                str(self.path),
-                f"written in format {schema_version}, this release reads {SCHEMA_VERSION}",
-            )
+        if self._schema_version() != SCHEMA_VERSION:
+            self.in_transaction(lambda: self._make_schema(is_held))
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            (*_, what) = str(verdict).splitlines()
+            raise StoreUnreachable(str(self.path), f"it is damaged ({what}). {ADVICE}")
         self._identity = _identity_of(self.path)
+        self._write_ahead_log = self._files.open(f"{self.path}-wal")
+        self._files.sync_directory(os.path.dirname(os.path.abspath(self.path)))
+
+    def _schema_version(self) -> int:
+        (version,) = self._connected().execute("PRAGMA user_version").fetchone()
+        return int(version)
+
+    def _make_schema(self, is_held: Callable[[int], bool]) -> None:
+        version = self._schema_version()
+        if version == 0:
+            self.table.create_schema()
+        elif version == 1:
+            ids = self._connected().execute("SELECT id FROM sessions").fetchall()
+            if any(is_held(session_id) for (session_id,) in ids):
+                raise StoreUnreachable(
+                    str(self.path), "brokers of an earlier release use it: stop all of them first"
+                )
+            self.table.upgrade_schema()
+        elif version != SCHEMA_VERSION:  # else another process was first
+            raise StoreUnreachable(
+                str(self.path), f"written in format {version}, this release reads {SCHEMA_VERSION}"
+            )
 
     def close(self) -> None:
         """Let go of the file; may be done twice."""
+        self._write_ahead_log = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -95,7 +141,30 @@ class StoreFile:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        self._commits += 1
         return result
+
+    async def sync(self) -> None:
+        """Wait until all that was committed so far outlives a crash of power.
+
+        It is what SQLite's `synchronous = FULL` does in a commit: a sync of the write-ahead log.
+        Here a thread does it, so that no disk holds the loop; one serves all who wait for it.
+
+        Raises:
+            StoreUnreachable: the disk refused.
+        """
+        commits = self._commits
+        async with self._syncing:
+            if self._synced_commits >= commits:
+                return
+            log, commits = self._write_ahead_log, self._commits
+            if log is None:
+                raise StoreUnreachable(str(self.path), "it was closed meanwhile")
+            try:
+                await run_in_thread(log.sync)
+            except OSError as error:
+                raise StoreUnreachable(str(self.path), f"it cannot be synced: {error}") from error
+            self._synced_commits = commits
 
     def _connected(self) -> sqlite3.Connection:
         assert self._connection is not None

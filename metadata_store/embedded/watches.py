@@ -6,10 +6,13 @@ this process, or another process.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from ..store import WatchCallback
 from .node_table import NodeStamp, event_between
+
+logger = logging.getLogger(__name__)
 
 
 class EmbeddedWatch:
@@ -77,4 +80,7 @@ class Watches:
             self._seen[path] = stamp
             if event is not None:
                 for watch in list(self._by_path[path]):
-                    watch.callback(event)
+                    try:
+                        watch.callback(event)
+                    except Exception:  # one watcher's, which must not keep others from the event
+                        logger.exception("a watch of %s failed", path)

@@ -20,6 +20,7 @@ from ..errors import (
     StoreUnreachable,
 )
 from ..store import Create, Delete, Operation, Result, SetData
+from ..znodes import INTER_BROKER_SECRET
 
 ERRORS: tuple[tuple[type[Exception], type[MetadataStoreError]], ...] = (
     (exceptions.NoNodeError, NoNode),
@@ -46,7 +47,7 @@ CONNECTION_LOSS = (
 OPEN_TO_ALL = "/consumers"
 """Where consumers of old wrote."""
 
-SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens", INTER_BROKER_SECRET)
 """What is under these holds passwords, and may be read by brokers only."""
 
 BESIDE_THE_POINT = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)

@@ -32,6 +32,7 @@ from ..store import (
     StoredNode,
     WatchCallback,
 )
+from .monotonic_kazoo import keep_connections_by_monotonic_time
 from .operations import (
     acl_of,
     add_operation,
@@ -88,6 +89,11 @@ class ZooKeeperStore(MetadataStore):
             lambda: self._client, self._on_loop, lambda: self.session_state
         )
 
+    @property
+    def location(self) -> str:
+        """The servers and the chroot."""
+        return f"ZooKeeper at {self._hosts}{self._chroot}"
+
     # -- the session ----------------------------------------------------------------
 
     async def open(self) -> None:
@@ -124,6 +130,7 @@ class ZooKeeperStore(MetadataStore):
             from .zookeeper_tls import TlsHandler
 
             options = {"handler": TlsHandler(self._tls, self._hosts), "use_ssl": True}
+        keep_connections_by_monotonic_time()
         return KazooClient(
             hosts=hosts,
             timeout=self.former_session_lasts_ms / 1000,
@@ -259,7 +266,7 @@ class ZooKeeperStore(MetadataStore):
         """Called in kazoo's threads: have the loop do something."""
         assert self._token is not None
         with suppress(trio.RunFinishedError):  # the loop has ended, and with it who listened
-            self._token.run_sync_soon(work, *arguments)
+            self._token.run_sync_soon(_do, work, *arguments)
 
     async def _wait_for(self, result: Any) -> None:
         """Wait for one of kazoo's results."""
@@ -272,6 +279,14 @@ class ZooKeeperStore(MetadataStore):
         result = start(self._client)
         await self._wait_for(result)
         return _value_of(path, result)
+
+
+def _do(work: Callable[..., None], *arguments: Any) -> None:
+    """What fails here would end the whole loop."""
+    try:
+        work(*arguments)
+    except Exception:
+        logger.exception("a notification of ZooKeeper could not be acted on")
 
 
 async def _stop(client: Any) -> None:

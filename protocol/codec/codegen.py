@@ -26,24 +26,26 @@ FORMATS = {
 """The `struct` format of each construct of fixed width, but for UUIDs."""
 
 UUID_FORMAT = "16s"
+BYTES_CODE = "s"
+"""Ends the format of a fixed number of bytes."""
 
 ARRAY_FORMATS = frozenset("bhHiIqd")
 """Elements of these formats are read and written all at once."""
 
-KEPT_ARRAY_COUNT_MAX = 64
+KEPT_ARRAYS_MAX = 64
+KEPT_ARRAY_COUNT_MAX = 4096
 """Peers choose the numbers of elements, so not all are kept."""
 
 
 def fixed_format(wire_type: Construct) -> str | None:
     """The `struct` format of a construct, or None if its width is not fixed."""
     if isinstance(wire_type, construct.Bytes):
-        assert wire_type.length == 16
-        return UUID_FORMAT
+        return f"{wire_type.length}{BYTES_CODE}"
     return FORMATS.get(id(wire_type))
 
 
 class ArrayCodecs(dict[int, Callable[..., Any]]):
-    """The `pack` or `unpack_from` for each number of equal elements, short ones kept.
+    """The `pack` or `unpack_from` for each number of equal elements, some of them kept.
 
     Args:
         method: which of the two.
@@ -56,7 +58,12 @@ class ArrayCodecs(dict[int, Callable[..., Any]]):
         self._form = form
 
     def __missing__(self, count: int) -> Callable[..., Any]:
-        method: Callable[..., Any] = getattr(struct.Struct(f">{count}{self._form}"), self._method)
+        form = self._form
+        # A count before bytes is how many they are, not how often they come.
+        forms = form * count if form.endswith(BYTES_CODE) else f"{count}{form}"
+        method: Callable[..., Any] = getattr(struct.Struct(f">{forms}"), self._method)
+        if len(self) >= KEPT_ARRAYS_MAX:
+            self.clear()
         if count <= KEPT_ARRAY_COUNT_MAX:
             self[count] = method
         return method

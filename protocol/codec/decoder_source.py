@@ -15,7 +15,14 @@ from typing import Any
 from construct import Construct, Renamed
 
 from ..varints import Buffer, read_unsigned_varint, read_unsigned_varint_rest
-from .codegen import ARRAY_FORMATS, Source, array_codecs, fixed_format, without_collections
+from .codegen import (
+    ARRAY_FORMATS,
+    BYTES_CODE,
+    Source,
+    array_codecs,
+    fixed_format,
+    without_collections,
+)
 from .decoding_budget import (
     BLOB_BYTES_PER_NANOSECOND,
     LIST,
@@ -65,7 +72,7 @@ def compile_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., A
 
 
 def compile_stepwise_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., Any]:
-    """The decoder of a message's version that pauses before each struct of an array."""
+    """The decoder of a message's version that pauses before each element of an array."""
     filename = f"<odradek stepwise decoder of {resolved.declaration.name} v{resolved.version}>"
     source = decoder_source(resolved, limits, is_long=True, in_steps=True)
     return source.compile("decode", filename)
@@ -81,7 +88,7 @@ def decoder_source(
         limits: what decoding may cost.
         is_long: whether it is for long messages. Another hands those to `decode_long`, which
             its caller puts into the namespace.
-        in_steps: whether it is a generator, which yields before each struct of an array.
+        in_steps: whether it is a generator, which yields before each element of an array.
     """
     return _DecoderWriter(resolved, limits, is_long, in_steps).source
 
@@ -122,6 +129,8 @@ class _DecoderWriter:
                 source.line("raise cut_short(error) from None")
             with source.block("if position > end:"):
                 source.line("raise cut_short(None)")
+            if in_steps:
+                source.line("if 0: yield")  # where no array makes it a generator
             source.line(f"return {value}, position")
 
     def _write_start(self) -> None:
@@ -312,7 +321,7 @@ class _DecoderWriter:
         with source.block(f"if {condition}:"):
             source.line(f"raise too_many({label!r}, {arguments})")
         form = fixed_format(element)
-        if form is not None and form in ARRAY_FORMATS:
+        if form is not None and (form in ARRAY_FORMATS or form.endswith(BYTES_CODE)):
             unpackers = source.constant(f"unpack_{form}_array", array_codecs("unpack_from", form))
             source.line(f"{target} = list({unpackers}[size](buffer, position))")
             source.line(f"position += size{times}")
@@ -320,9 +329,9 @@ class _DecoderWriter:
         items = source.name("items")
         source.line(f"{target} = {items} = []")
         with source.block("for _ in range(size):"):
+            if self._in_steps:
+                source.line("yield")
             if isinstance(element, ResolvedStruct):
-                if self._in_steps:
-                    source.line("yield")
                 value = source.name("value")
                 self._write_struct(element, value)
                 source.line(f"{items}.append({value})")

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from construct import Construct, Renamed
 
 from ..api_keys import ApiKey
-from .codegen import ARRAY_FORMATS, UUID_FORMAT, fixed_format
+from .codegen import ARRAY_FORMATS, BYTES_CODE, fixed_format
 from .types import Array, ResolvedStruct
 from .wire import Presence, RecordsBlob, Repeated, TaggedFields, Text, bytes_min
 
@@ -101,8 +101,11 @@ class Cost(NamedTuple):
         return Cost(self.memory_bytes + memory_bytes, self.nanoseconds + nanoseconds)
 
 
-MEMORY_OF = {"?": 0, "b": 32, "h": 32, "H": 32, "i": 32, "I": 32, "q": 36, "d": 24, UUID_FORMAT: 49}
+MEMORY_OF = {"?": 0, "b": 32, "h": 32, "H": 32, "i": 32, "I": 32, "q": 36, "d": 24}
 """Bytes of the object for each format; those of small numbers are there already."""
+
+BYTES_OBJECT_BYTES = sys.getsizeof(b"")
+"""Of bytes without their content."""
 
 UNKNOWN_TAG = Cost(160, 350)
 """An entry of a dict, with its number, while the dict is grown."""
@@ -125,6 +128,8 @@ def cost_of(wire_type: Construct) -> Cost:
     """What a value of a type takes; elements of arrays and unknown tags are charged apart."""
     form = fixed_format(wire_type)
     if form is not None:
+        if form.endswith(BYTES_CODE):
+            return Cost(BYTES_OBJECT_BYTES + int(wire_type.length), FIXED_NANOSECONDS)
         return Cost(MEMORY_OF[form], FIXED_NANOSECONDS)
     if isinstance(wire_type, Renamed):
         return cost_of(wire_type.subcon)

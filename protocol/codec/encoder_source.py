@@ -35,15 +35,26 @@ from .wire import (
 BYTE = [bytes([value]) for value in range(256)]
 
 
-def compile_encoder(resolved: ResolvedStruct) -> Callable[..., Any]:
-    """The encoder of a message's version."""
+PARTS_PER_BUFFER = 4_000
+"""An encoder that works in steps joins so many parts, or a few more, to a buffer."""
+
+
+def compile_encoder(resolved: ResolvedStruct, *, in_steps: bool = False) -> Callable[..., Any]:
+    """The encoder of a message's version.
+
+    Args:
+        resolved: the version.
+        in_steps: whether it is a generator, which yields after each element of an array.
+    """
     name = f"{resolved.declaration.name} v{resolved.version}"
-    return encoder_source(resolved).compile("encode", f"<odradek encoder of {name}>")
+    kind = "stepwise encoder" if in_steps else "encoder"
+    source = encoder_source(resolved, in_steps=in_steps)
+    return source.compile("encode", f"<odradek {kind} of {name}>")
 
 
-def encoder_source(resolved: ResolvedStruct) -> Source:
+def encoder_source(resolved: ResolvedStruct, *, in_steps: bool = False) -> Source:
     """The source of the encoder of a message's version, with the objects it names."""
-    return _EncoderWriter(resolved).source
+    return _EncoderWriter(resolved, in_steps).source
 
 
 def not_carried(label: str, version: int) -> EncodeError:
@@ -99,8 +110,9 @@ def unencodable(resolved: ResolvedStruct, value: Any, error: Exception) -> Encod
 
 
 class _EncoderWriter:
-    def __init__(self, resolved: ResolvedStruct) -> None:
+    def __init__(self, resolved: ResolvedStruct, in_steps: bool) -> None:
         self.source = source = Source()
+        self._in_steps = in_steps
         self._version = resolved.version
         self._pending: list[tuple[str, str]] = []
         self._append = "append"
@@ -128,6 +140,8 @@ class _EncoderWriter:
                     source.line("buffers.append(join(parts))")
             with source.block("except WRITE_ERRORS as error:"):
                 source.line(f"raise unencodable(resolved, {value}, error) from error")
+            if in_steps:
+                source.line("if 0: yield")  # where no array makes it a generator
             source.line("return buffers")
 
     def _flush(self) -> None:
@@ -273,6 +287,17 @@ class _EncoderWriter:
             else:
                 self._write_field(element, item)
                 self._flush()
+            if self._in_steps:
+                self._write_pause()
+
+    def _write_pause(self) -> None:
+        """Let others have a turn; what is there is joined before it becomes too much for one."""
+        source = self.source
+        if self._append == "append":
+            with source.block(f"if len(parts) > {PARTS_PER_BUFFER}:"):
+                source.line("buffers.append(join(parts))")
+                source.line("parts.clear()")
+        source.line("yield")
 
     def _write_tagged_fields(
         self, tagged: TaggedFields, declaration: StructType, value: str

@@ -15,6 +15,7 @@ from .versions import format_versions, parse_versions
 Decoder = Callable[[Buffer, int], tuple[Any, int]]
 StepwiseDecoder = Callable[[Buffer, int], Generator[None, None, tuple[Any, int]]]
 Encoder = Callable[[Any], list[Any]]
+StepwiseEncoder = Callable[[Any], Generator[None, None, list[Any]]]
 
 
 @dataclass_transform(kw_only_default=True)
@@ -29,6 +30,7 @@ class MessageType(StructType):
     _decoders: dict[int, Decoder]
     _stepwise_decoders: dict[int, StepwiseDecoder]
     _encoders: dict[int, Encoder]
+    _stepwise_encoders: dict[int, StepwiseEncoder]
 
     def __new__(
         cls,
@@ -60,6 +62,7 @@ class MessageType(StructType):
         made._decoders = {}
         made._stepwise_decoders = {}
         made._encoders = {}
+        made._stepwise_encoders = {}
         return made
 
     @property
@@ -121,7 +124,7 @@ class MessageType(StructType):
         return decoder
 
     def stepwise_decoder(cls, version: int) -> StepwiseDecoder:
-        """The same, as a generator that yields before each struct of an array.
+        """The same, as a generator that yields before each element of an array.
 
         It returns the value and the position after it. Who has many milliseconds of work to do
         lets others have a turn in between.
@@ -153,6 +156,20 @@ class MessageType(StructType):
             from .encoder_source import compile_encoder
 
             encoder = cls._encoders[version] = compile_encoder(cls.version(version))
+        return encoder
+
+    def stepwise_encoder(cls, version: int) -> StepwiseEncoder:
+        """The same, as a generator that yields after each element of an array, and returns buffers.
+
+        Raises:
+            UnsupportedVersionError: the message has no such version.
+        """
+        encoder = cls._stepwise_encoders.get(version)
+        if encoder is None:
+            from .encoder_source import compile_encoder
+
+            encoder = compile_encoder(cls.version(version), in_steps=True)
+            cls._stepwise_encoders[version] = encoder
         return encoder
 
     def parse(cls, data: Buffer, *, version: int) -> Any:

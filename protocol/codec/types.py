@@ -409,29 +409,3 @@ class Struct(metaclass=StructType):
 
 PENDING = Struct
 """The type of a field whose struct, which the annotation names, is not looked up yet."""
-
-
-def fixed_fields(struct_type: StructType, version: int) -> tuple[list[str], str]:
-    """The fields of a struct whose every element takes the same bytes.
-
-    Tagged fields are left out.
-
-    Args:
-        struct_type: the struct.
-        version: of its message.
-
-    Returns:
-        their names, and their formats as of the struct module, in the order of the wire.
-
-    Raises:
-        TypeError: one of them has no fixed width.
-    """
-    names, formats = [], ""
-    for field in struct_type.fields:
-        if version not in field.versions or field.tag is not None:
-            continue
-        if not isinstance(field.type, FixedWidth):
-            raise TypeError(f"{struct_type.name}.{field.name} has no fixed width")
-        names.append(field.name)
-        formats += field.type.wire_type.fmtstr.lstrip(">")
-    return names, formats

@@ -65,8 +65,8 @@ class RecordsSummary(NamedTuple):
 
     keyless: list[int]
     """The positions in the batch of the first records without a key."""
-    out_of_range: list[int]
-    """Of the first whose timestamp is too early or too late."""
+    out_of_range: dict[int, int]
+    """The positions of the first whose timestamp is too early or too late, and the timestamps."""
     max_timestamp: int
     """In ms since the epoch; -1 if no record has one."""
 
@@ -92,7 +92,7 @@ def summarize_records(
             are not as many as its header says.
     """
     keyless: list[int] = []
-    out_of_range: list[int] = []
+    out_of_range: dict[int, int] = {}
     max_timestamp = NO_TIMESTAMP
     base_timestamp = batch.base_timestamp
     index = -1
@@ -120,7 +120,7 @@ def summarize_records(
                     and not (earliest_timestamp <= timestamp <= latest_timestamp)
                     and len(out_of_range) < NAMED_RECORDS_MAX
                 ):
-                    out_of_range.append(index)
+                    out_of_range[index] = timestamp
     except KafkaError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, error.message) from error
     except IndexError:

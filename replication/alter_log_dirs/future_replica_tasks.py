@@ -164,7 +164,7 @@ class FutureReplicaTasks:
             except OSError as error:
                 log.flush_failed(error)
                 raise StorageError(f"could not sync {log.directory}: {error}") from error
-            log.finish_flush(flush, self._clock.now_ms())
+            log.finish_flush(flush, self._clock.monotonic_ms())
         if log.generation == generation and not closed_segments_only:
             move.is_flushed = True
         if self._futures.is_current(move):

@@ -443,20 +443,23 @@ class ReplicaFetcher:
         What is damaged or does not fit on the disk is fetched again; any other failure stops
         this partition alone (processPartitionData and its callers).
         """
+        partition = self._partition_of(tp)
+        if partition is None:
+            self._back_off(tp, now_ms)
+            return False
         try:
-            partition = self._partition_of(tp)
-            if partition is None:
-                self._back_off(tp, now_ms)
-                return False
             had_high_watermark = partition.high_watermark
             size = self._append(tp, partition, state, fetched)
             high_watermark = partition.update_follower_high_watermark(fetched.high_watermark)
             partition.advance_follower_log_start(fetched.log_start_offset)
         except KafkaError as error:
-            logger.error("Could not append to %s at offset %d: %s", tp, state.fetch_offset, error)
             if error.code in DAMAGED_RECORDS or _is_disk_full(error):
+                partition.host.write_refused(partition, error)
                 self._back_off(tp, now_ms)
             else:
+                logger.error(
+                    "Could not append to %s at offset %d: %s", tp, state.fetch_offset, error
+                )
                 self._mark_failed(tp)
             return False
         except Exception:

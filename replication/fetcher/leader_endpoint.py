@@ -7,7 +7,7 @@ records stay views of the frame that was received.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
@@ -25,6 +25,9 @@ from .plans import (
     RequestPlan,
 )
 from .settings import FetcherSettings
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
 
 FETCH_VERSION: Final = 17
 OFFSET_FOR_LEADER_EPOCH_VERSION: Final = 4
@@ -69,7 +72,7 @@ class LeaderEndpoint:
         """The version of each API that is sent."""
         return {**FETCHER_VERSIONS, ApiKey.FETCH: self._fetch_version}
 
-    def encode(self, plan: RequestPlan) -> tuple[Any, int]:
+    def encode(self, plan: RequestPlan) -> tuple[Message, int]:
         """The message of a plan, and its version."""
         if isinstance(plan, FetchPlan):
             return self._fetch(plan), self._fetch_version

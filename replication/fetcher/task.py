@@ -46,7 +46,8 @@ OpenConnection = Callable[
 as the context lasts. Raises ClientError."""
 
 StartTask = Callable[..., object]
-"""`start_task(function, *arguments)` has an async function run, as a nursery's start_soon."""
+"""`start_task(function, *arguments)` has an async function run, as a nursery's start_soon. That of
+a fetcher is begun again should it fail."""
 
 
 class FetcherTask:
@@ -92,6 +93,9 @@ class FetcherTask:
         """Follow until closed. Whatever goes wrong is tried again after a pause."""
         fetcher = self._fetcher
         client_id = f"broker-{fetcher.settings.broker_id}-fetcher-{fetcher.fetcher_id}"
+        if self._scope.cancel_called:
+            return
+        self._scope = trio.CancelScope()  # entered once; this may be run again
         with self._scope:
             while True:
                 plan = await self._next_request()

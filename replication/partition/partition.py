@@ -65,6 +65,9 @@ class PartitionHost(Protocol):
     def progressed(self, topic_partition: TopicPartition) -> None:
         """What waits for the partition may complete now."""
 
+    def write_refused(self, partition: Partition, refusal: KafkaError) -> None:
+        """Records could not be appended, for a reason that may go on for long."""
+
 
 class NoHost:
     """Of a partition that stands alone: it has no followers, and nobody waits for it."""
@@ -85,6 +88,9 @@ class NoHost:
 
     def progressed(self, topic_partition: TopicPartition) -> None:
         """Nothing waits."""
+
+    def write_refused(self, partition: Partition, refusal: KafkaError) -> None:
+        """Whoever appends knows."""
 
 
 class Partition:
@@ -462,7 +468,11 @@ class Partition:
         if replica.broker_id not in self.isr:
             self._submit(self.maybe_expand_isr(replica))
         moved = fetch_offset != previous_end_offset and self.maybe_increment_high_watermark()
-        if log_start_offset > previous_start_offset and not moved:
+        # A fetch from further back may be an older one, which lay here while this broker was
+        # frozen and is read after those of a new connection. The partition may be idle for
+        # them, as the follower has told its end and does not again: they have to look at it.
+        is_behind = fetch_offset < previous_end_offset
+        if (log_start_offset > previous_start_offset or is_behind) and not moved:
             self.host.progressed(self.topic_partition)
 
     def maybe_expand_isr(self, replica: Replica) -> LeaderAndIsr | None:

@@ -63,29 +63,34 @@ class IdlePartitionCache:
 
     Attributes:
         idle: the partitions that no fetch has to look at.
+        idle_topics: topic to how many of its partitions are among them.
         waiting: the reader's fetch, while it waits.
         fetched_ms: when its last fetch came, monotonic.
         is_closed: whether the reader is gone.
     """
 
-    __slots__ = ("_purgatory", "fetched_ms", "idle", "is_closed", "waiting")
+    __slots__ = (
+        "_purgatory",
+        "_snapshot",
+        "_terms",
+        "fetched_ms",
+        "idle",
+        "idle_topics",
+        "is_closed",
+        "waiting",
+    )
 
     def __init__(self, purgatory: FetchPurgatory) -> None:
         self._purgatory = purgatory
+        self._snapshot: object = None
+        self._terms: tuple[object, ...] = ()
         self.idle: dict[TopicPartition, IdlePartition] = {}
+        self.idle_topics: dict[str, int] = {}
         self.waiting: DelayedFetch | None = None
         self.fetched_ms = 0
         self.is_closed = False
 
     # -- what kinds of readers differ in --------------------------------------------------
-
-    def requests_idle(self) -> bool:
-        """Whether the fetch at hand requests any idle partition."""
-        return bool(self.idle)
-
-    def requests(self, idle: IdlePartition) -> bool:
-        """Whether the fetch that waits requests this one."""
-        return True
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
         """Partitions of the fetch that waits, in the order in which they are to be read."""
@@ -99,7 +104,9 @@ class IdlePartitionCache:
     def add(self, idle: IdlePartition) -> None:
         """Take a partition for idle from now on."""
         topic_partition = idle.requested.topic_partition
+        topic = topic_partition.topic
         self.idle[topic_partition] = idle
+        self.idle_topics[topic] = self.idle_topics.get(topic, 0) + 1
         self._purgatory.watch_change(topic_partition, self)
 
     def partition_changed(self, topic_partition: TopicPartition) -> None:
@@ -107,10 +114,10 @@ class IdlePartitionCache:
         idle = self.idle.pop(topic_partition)
         idle.note_follower(self.fetched_ms)
         operation = self.waiting
-        if operation is not None and self.requests(idle):
+        if operation is not None:
             operation.include(idle.requested)
             self._purgatory.watch_also(operation, topic_partition)
-        self.on_active(idle)
+        self._note_active(idle)
 
     def mark_active(self, topic_partition: TopicPartition) -> None:
         """Look at a partition again, if it is idle, with the next fetch."""
@@ -118,7 +125,27 @@ class IdlePartitionCache:
         if idle is not None:
             self._purgatory.ignore_change(topic_partition, self)
             idle.note_follower(self.fetched_ms)
-            self.on_active(idle)
+            self._note_active(idle)
+
+    def _note_active(self, idle: IdlePartition) -> None:
+        topic = idle.requested.topic_partition.topic
+        count = self.idle_topics[topic] - 1
+        if count:
+            self.idle_topics[topic] = count
+        else:
+            del self.idle_topics[topic]
+        self.on_active(idle)
+
+    def invalidate_unless(self, snapshot: object, terms: tuple[object, ...]) -> None:
+        """Have all partitions looked at again unless they were found idle on the same grounds.
+
+        Args:
+            snapshot: of the metadata, which is replaced and never changed.
+            terms: what holds for the whole fetch and decides what its reader sees.
+        """
+        if snapshot is not self._snapshot or terms != self._terms:
+            self.mark_all_active()
+            self._snapshot, self._terms = snapshot, terms
 
     def mark_all_active(self) -> None:
         """Look at all of them again with the next fetch."""
@@ -184,4 +211,6 @@ def idle_partition(
     replica = partition.remote_replicas.get(params.replica_id)
     if replica is None or params.replica_id not in partition.isr:
         return None  # it may join the in-sync replicas with any fetch
+    if replica.log_end_offset != requested.fetch_offset:
+        return None  # an older fetch of the follower came after this one; its next is to count
     return IdlePartition(requested, partition, replica)

@@ -15,7 +15,7 @@ from ...client.security.tls_settings import TlsError, TlsSettings, read_tls_sett
 from ...client.security.tls_stores import KeyStore, TrustStore, read_key_store, read_trust_store
 from ...config.broker_config import BrokerConfig
 from ...config.definition import ConfigError
-from ...config.listeners import Listener
+from ...config.listeners import TLS_PROTOCOLS, Listener
 from ...config.values import Password
 from ...storage.io.files import REAL_FILES, Files
 from .certificate import CertificateNames, MalformedCertificate, certificate_names
@@ -135,7 +135,7 @@ class TlsListeners:
 
 
 def _tls_of(config: BrokerConfig) -> tuple[Listener, ...]:
-    return tuple(each for each in config.listeners if each.security_protocol == "SSL")
+    return tuple(each for each in config.listeners if each.security_protocol in TLS_PROTOCOLS)
 
 
 def _checked(config: BrokerConfig, name: str) -> ListenerTls:

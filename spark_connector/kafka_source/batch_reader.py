@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -30,19 +30,12 @@ class KafkaBatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, columns: Iterable[str]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._filters: Any = None
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Spark 4.1 and later: the filters that Spark still has to apply."""
-        pushed = PushedFilters()
-        left = pushed.take(filters)
-        self._filters = filters
-        return left
+        self._filters: Sequence[Any] = ()
 
     def partitions(self) -> list[InputPartition]:
         """A range of offsets for each task."""
         filters = PushedFilters()
-        filters.take(self._filters or ())
+        filters.take(self._filters)
         return list(planned_ranges(self._options, KafkaOffsetReader(self._options), filters))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -51,12 +44,22 @@ class KafkaBatchReader(DataSourceReader):
             yield from read_range(range_settings(self._options, self._columns), partition)
 
 
+class FilteredBatchReader(KafkaBatchReader):
+    """Leaves out what Spark's filters leave out; a class of its own, since Spark looks for it."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Spark 4.1 and later: the filters that Spark still has to apply."""
+        self._filters = filters
+        return PushedFilters().take(filters)
+
+
 def range_settings(options: ReadOptions, columns: tuple[str, ...]) -> RangeSettings:
     """What the executors have to know."""
     return RangeSettings(
         consumer=options.consumer_settings(),
         columns=columns,
         fail_on_data_loss=options.fail_on_data_loss,
+        batch_bytes_max=options.batch_bytes_max,
         poll_timeout_ms=options.poll_timeout_ms,
     )
 

@@ -117,6 +117,7 @@ class MessageColumns:
         self._stamps: list[tuple[int, int]] = []
         """Of the batch in hand: two columns are made of them."""
         self._has_stamps = bool({"timestamp", "timestampType"} & set(names))
+        self._has_values = "value" in names
 
     def batch(self, messages: Sequence[Any]) -> pa.RecordBatch:
         """A batch with a row of each message."""
@@ -129,6 +130,10 @@ class MessageColumns:
             for make, field in zip(self._makers, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def size(self, batch: pa.RecordBatch, messages: Sequence[Any]) -> int:
+        """About how many bytes the messages of a batch take, whichever columns there are."""
+        return int(batch.nbytes) + (0 if self._has_values else sum(map(len, messages)))
 
     def _key(self, messages: Sequence[Any], kind: Any) -> pa.Array:
         import pyarrow as pa

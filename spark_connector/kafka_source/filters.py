@@ -8,11 +8,16 @@ looks at each row again.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 from ...common.sentinels import INT64_MAX
+from ..option_values import Options, boolean_of
+
+OPTION = "pushFilters"
+SETTING = "spark.sql.python.filterPushdown.enabled"
 
 Test = Callable[[Any], bool]
 
@@ -28,6 +33,26 @@ _TESTS: dict[str, Callable[[Any], Test]] = {
     "StringEndsWith": lambda operand: lambda value: bool(value.endswith(operand)),
     "StringContains": lambda operand: lambda value: operand in value,
 }
+
+
+def pushes_filters(options: Options) -> bool:
+    """Whether a reader is to take filters; then it warns of what Spark makes of them.
+
+    Spark (seen in 4.3.0) keeps what a Python source has planned with the filters of one query, and
+    answers the next query on the same DataFrame from it, whatever that one's filters are. And it
+    refuses any reader that can take filters while its own setting is off, as it is by default.
+
+    Raises:
+        SparkConnectorError: the option is neither true nor false.
+    """
+    is_requested = boolean_of(options, OPTION, False)
+    if is_requested:
+        warnings.warn(
+            f"option {OPTION!r}: use each DataFrame for one query only; Spark answers later queries"
+            " on it with the rows that the filters of an earlier one have left",
+            stacklevel=2,
+        )
+    return is_requested
 
 
 class PushedFilters:

@@ -6,6 +6,7 @@ import re
 import uuid
 from typing import NamedTuple
 
+from ..batch_sizes import batch_bytes_max
 from ..errors import SparkConnectorError
 from ..option_values import Options, boolean_of, integer_of
 from ..topic_selection import TopicSelection, selection_of
@@ -44,24 +45,24 @@ class ReadOptions(NamedTuple):
     """Whether the first batch of a run keeps to the limit with a Spark before 4.2, too."""
     stop_at_latest: bool
     """Whether a stream gives only what is there when a run begins."""
+    batch_bytes_max: int
+    """How many bytes a record batch of Arrow may have."""
     poll_timeout_ms: int
     retries_max: int
     retry_interval_ms: int
     cluster_timeout_ms: int
 
     def consumer_settings(self) -> Settings:
-        """What the executors' consumers are made with.
+        """What the executors' consumers are made with, but for the size of fetches.
 
-        Raw speed wants fetches larger than librdkafka asks for by itself; whoever sets
-        `kafka.max.partition.fetch.bytes` gets that.
+        Whoever sets `kafka.max.partition.fetch.bytes` gets that; see `fetch_sizes`.
         """
         defaults = {
             # Java's default; librdkafka's own is to hide what is not committed.
             "isolation.level": "read_uncommitted",
-            "max.partition.fetch.bytes": str(8 << 20),
-            "fetch.max.bytes": str(50 << 20),
-            "queued.max.messages.kbytes": str(64 << 10),
-            "queued.min.messages": "500000",
+            # Of decompressed records: beyond that nothing more is fetched.
+            "queued.max.messages.kbytes": str(16 << 10),
+            "queued.min.messages": "100000",
             # By itself librdkafka fetches nothing for a second once enough messages wait.
             "fetch.queue.backoff.ms": "5",
             # What a task reads is there already; waiting would only be for the end of the log.
@@ -108,6 +109,7 @@ def read_options(options: Options, *, is_stream: bool) -> ReadOptions:
         max_trigger_delay_ms=_delay_ms(options),
         limit_first_batch=boolean_of(options, "limitFirstBatch", False),
         stop_at_latest=boolean_of(options, "stopAtLatest", False),
+        batch_bytes_max=batch_bytes_max(options),
         poll_timeout_ms=_milliseconds(options, "kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_MS),
         retries_max=integer_of(options, "fetchOffset.numRetries", 1, 3) or 3,
         retry_interval_ms=_milliseconds(options, "fetchOffset.retryIntervalMs", 10),

@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..batch_sizes import GATHERED_BYTES, bounded
 from ..errors import SparkConnectorError
 from .collection_pause import no_collection
 from .columns import MessageColumns
+from .fetch_sizes import FetchConsumer
 from .kafka_settings import Settings
 from .offset_ranges import OffsetRange
 
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 10_000
 """Of a record batch; Spark's own bound for Arrow."""
+
+GROWTH = 8
+"""How many times the rows of the batch before a batch may have: what records take is only known of
+those that have come."""
 
 WAIT_S = 0.05
 """A call that asks for more messages than there are waits as long, so this bounds what a gap at
@@ -39,6 +45,7 @@ class RangeSettings(NamedTuple):
     consumer: Settings
     columns: tuple[str, ...]
     fail_on_data_loss: bool
+    batch_bytes_max: int
     poll_timeout_ms: int
 
 
@@ -64,25 +71,25 @@ class _Consumers:
 
     def __init__(self) -> None:
         self._settings: Settings | None = None
-        self._consumer: Any = None
+        self._consumer: FetchConsumer | None = None
 
-    def taken(self, settings: Settings) -> Any:
+    def taken(self, settings: Settings) -> FetchConsumer:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             if self._settings == settings:
                 return consumer
-            consumer.close()
-        return _new_consumer(settings)
+            consumer.consumer.close()
+        return FetchConsumer(settings, _new_consumer)
 
-    def give_back(self, settings: Settings, consumer: Any) -> None:
-        consumer.unassign()
+    def give_back(self, settings: Settings, consumer: FetchConsumer) -> None:
+        consumer.consumer.unassign()
         self._settings, self._consumer = settings, consumer
 
 
 _CONSUMERS = _Consumers()
 
 
-def _new_consumer(settings: Settings) -> Any:
+def _new_consumer(settings: dict[str, Any]) -> Any:
     try:
         from confluent_kafka import Consumer, KafkaException
     except ImportError:
@@ -104,17 +111,24 @@ class _RangeReader:
     Args:
         settings: of the query.
         offsets: what is read.
-        consumer: of confluent-kafka, with nothing assigned.
+        consumer: with nothing assigned.
     """
 
-    def __init__(self, settings: RangeSettings, offsets: OffsetRange, consumer: Any) -> None:
+    def __init__(
+        self, settings: RangeSettings, offsets: OffsetRange, consumer: FetchConsumer
+    ) -> None:
         self._settings = settings
         self._range = offsets
-        self._consumer = consumer
+        self._fetching = consumer
+        self._rows_max = 1
         self._columns = MessageColumns(settings.columns, offsets.topic, offsets.partition)
         self._position = offsets.start
         self._is_done = offsets.size <= 0
         self._trouble = "no broker answered"
+
+    @property
+    def _consumer(self) -> Any:
+        return self._fetching.consumer
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Until the end of the range."""
@@ -129,7 +143,10 @@ class _RangeReader:
             with no_collection():
                 batch = self._next_batch()
             if batch is not None:
-                yield batch
+                yield from bounded(batch, self._settings.batch_bytes_max)
+                del batch  # or it is there while the next one is made
+            if not self._is_done and self._fetching.resize():
+                self._assign(self._position)
             if self._position > before:
                 deadline = time.monotonic() + timeout_s
                 look_at = time.monotonic() + LOOK_S
@@ -145,9 +162,15 @@ class _RangeReader:
 
     def _next_batch(self) -> pa.RecordBatch | None:
         """What comes next, or None if nothing has come."""
-        count_max = min(ROWS_MAX, self._range.until - self._position)
+        count_max = min(self._rows_max, self._range.until - self._position)
         records = self._records(self._consumer.consume(count_max, WAIT_S))
-        return self._columns.batch(records) if records else None
+        if not records:
+            return None
+        batch = self._columns.batch(records)
+        row_bytes = self._columns.size(batch, records) // len(records)
+        fitting = min(GATHERED_BYTES, self._settings.batch_bytes_max) // max(row_bytes, 1)
+        self._rows_max = max(1, min(ROWS_MAX, fitting, len(records) * GROWTH))
+        return batch
 
     def _assign(self, offset: int) -> None:
         from confluent_kafka import TopicPartition

@@ -38,12 +38,14 @@ class KafkaDataSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Of a batch."""
-        from .batch_reader import KafkaBatchReader
+        from .batch_reader import FilteredBatchReader, KafkaBatchReader
         from .columns import require_columns
+        from .filters import pushes_filters
         from .options import read_options
 
         options = read_options(self.options, is_stream=False)
-        return KafkaBatchReader(options, require_columns(schema, self._known_columns()))
+        kind = FilteredBatchReader if pushes_filters(self.options) else KafkaBatchReader
+        return kind(options, require_columns(schema, self._known_columns()))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Of a stream."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...common.sentinels import INT64_MAX
+from ..batch_sizes import batch_bytes_max
 from ..errors import SparkConnectorError
 from ..option_values import Options, boolean_of, integer_of, numbers_by_partition
 from ..topic_selection import EVERY_TOPIC, TopicSelection, selection_of
@@ -45,6 +46,8 @@ class LogOptions(NamedTuple):
     reads_committed: bool
     includes_control: bool
     slice_bytes: int
+    batch_bytes_max: int
+    """How many bytes a record batch of Arrow may have."""
     skips_damage: bool
     checks_crcs: bool
     uses_indexes: bool
@@ -70,6 +73,7 @@ def log_options(options: Options) -> LogOptions:
         reads_committed=isolation == "read_committed",
         includes_control=boolean_of(options, "includeControl", False),
         slice_bytes=integer_of(options, "maxBytesPerPartition", 1, SLICE_BYTES) or SLICE_BYTES,
+        batch_bytes_max=batch_bytes_max(options),
         skips_damage=_one_of(options, "mode", MODES, "FAILFAST") == "DROPMALFORMED",
         checks_crcs=boolean_of(options, "kafka.check.crcs", True),
         uses_indexes=boolean_of(options, "useIndexes", True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -26,24 +26,14 @@ class LogReader(DataSourceReader):
     def __init__(self, options: LogOptions, columns: Iterable[str]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._filters: Any = None
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Spark 4.1 and later: the filters that Spark still has to apply.
-
-        Only the table of records has the columns of offsets and times.
-        """
-        if self._options.table != "records":
-            return filters
-        self._filters = filters
-        return PushedFilters().take(filters)
+        self._filters: Sequence[Any] = ()
 
     def partitions(self) -> list[InputPartition]:
         """A slice of a segment for each task, or several small ones."""
         from .planning import planned_slices
 
         filters = PushedFilters()
-        filters.take(self._filters or ())
+        filters.take(self._filters)
         slices = planned_slices(self._options, filters)
         return list(grouped(slices, min(GROUP_BYTES, self._options.slice_bytes)))
 
@@ -66,3 +56,12 @@ class LogReader(DataSourceReader):
         rows = record_rows if self._options.table == "records" else batch_rows
         with mapped(slice_.path) as data:
             yield from rows(data, slice_, self._options, self._columns)
+
+
+class FilteredLogReader(LogReader):
+    """Leaves out what Spark's filters leave out; a class of its own, since Spark looks for it."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Spark 4.1 and later: the filters that Spark still has to apply."""
+        self._filters = filters
+        return PushedFilters().take(filters)

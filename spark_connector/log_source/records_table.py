@@ -13,6 +13,7 @@ from ...common.sentinels import NO_SEQUENCE
 from ...protocol.compression.codecs import Compression
 from ...protocol.compression.decompression import decompress
 from ...protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MASK, RecordBatch
+from ..batch_sizes import GATHERED_BYTES, bounded
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema, repeated
 from .batch_walk import BatchWalk, damaged
 from .options import LogOptions
@@ -22,7 +23,6 @@ from .slices import LogSlice
 from .tables import RECORD_COLUMNS
 
 ROWS_MIN = 32_768
-BYTES_MIN = 8 << 20
 """So much is gathered for a record batch of Arrow, and no more than one batch beyond it."""
 
 BATCH_DECOMPRESSED_BYTES_MAX = 512 << 20
@@ -100,7 +100,9 @@ class _Gathered:
     @property
     def is_full(self) -> bool:
         """Whether it is time to decode."""
-        return self._rows >= ROWS_MIN or self._bytes >= BYTES_MIN
+        return self._rows >= ROWS_MIN or self._bytes >= min(
+            GATHERED_BYTES, self._options.batch_bytes_max
+        )
 
     def taken(self) -> Iterator[pa.RecordBatch]:
         """What was gathered, decoded; nothing if no record of it matches."""
@@ -121,7 +123,7 @@ class _Gathered:
                 yield from self.taken()
             return
         if found.num_rows:
-            yield found
+            yield from bounded(found, self._options.batch_bytes_max)
 
     def _decoded(
         self, batches: Sequence[RecordBatch], sections: Sequence[memoryview | bytes]

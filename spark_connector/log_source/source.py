@@ -32,9 +32,13 @@ class LogDataSource(DataSource):
     def reader(self, schema: Any) -> DataSourceReader:
         """Of a batch; there is no stream of files."""
         from ..kafka_source.columns import require_columns
+        from ..kafka_source.filters import pushes_filters
         from .options import log_options
-        from .reader import LogReader
+        from .reader import FilteredLogReader, LogReader
         from .tables import TABLES
 
         options = log_options(self.options)
-        return LogReader(options, require_columns(schema, TABLES[options.table]))
+        # Only the table of records has the columns of offsets and times.
+        is_filtered = pushes_filters(self.options) and options.table == "records"
+        kind = FilteredLogReader if is_filtered else LogReader
+        return kind(options, require_columns(schema, TABLES[options.table]))

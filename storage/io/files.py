@@ -97,6 +97,9 @@ class Files(Protocol):
     def lock(self, path: str) -> FileLock | None:
         """Take an exclusive lock on a file, or None if another holds it."""
 
+    def is_locked(self, path: str) -> bool:
+        """Whether somebody holds the lock on a file; nobody is kept from taking it meanwhile."""
+
 
 class RealFile:
     """A file of the operating system. Closed with its last reference."""
@@ -260,6 +263,20 @@ class RealFiles:
             os.close(descriptor)
             return None
         return RealFileLock(descriptor)
+
+    def is_locked(self, path: str) -> bool:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # A shared lock: two that look at the same time do not take each other for the holder.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
 
 REAL_FILES: Files = RealFiles()

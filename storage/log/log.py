@@ -44,6 +44,7 @@ from ..index.time_index import TimestampAndOffset
 from ..index.transaction_index import AbortedTxn
 from ..io.file_slice import FileSlice
 from ..io.files import Files
+from ..io.open_files import OPEN_FILES
 from ..io.pending_flush import PendingFlush
 from ..producer_state.producer_replay import replay_segment
 from ..producer_state.producer_snapshot import (
@@ -190,6 +191,11 @@ class Log:
         except OSError as error:
             raise self._storage_error("note the topic id of", error) from error
         self.topic_id = topic_id
+
+    @property
+    def log_dir(self) -> str:
+        """The log directory that holds the partition's folder."""
+        return os.path.dirname(self.directory)
 
     def flush_failed(self, error: OSError) -> None:
         """A flush did not complete: whatever the reason, even a full disk, the disk has failed.
@@ -625,6 +631,9 @@ class Log:
         if size <= 0:
             return LogRead(b"", start_offset)
         records = FileSlice(segment.file, position, size)
+        if OPEN_FILES.is_scarce:
+            held = OPEN_FILES.into_memory(segment, records)
+            return LogRead(held, start_offset, segment.base_offset, position)
         return LogRead(records, start_offset, segment.base_offset, position)
 
     def offset_for_timestamp(
@@ -1051,7 +1060,7 @@ class Log:
 
         Args:
             flush: what `start_flush` gave.
-            now_ms: the wall time, from which `flush.ms` counts again.
+            now_ms: monotonic milliseconds, from which `flush.ms` counts again.
         """
         self.last_flush_ms = max(self.last_flush_ms, now_ms)
         if flush.generation == self.generation:

@@ -38,6 +38,7 @@ HEADER_MAGIC_BYTES = 17
 """Kafka takes fewer bytes than these for the end of the records, whatever they are."""
 
 LEGACY_RECORD_BYTES_MIN = 14
+RECORDS_SHOWN_MAX = 3
 LAST_COMPRESSION = max(Compression)
 PLAIN_ATTRIBUTES = COMPRESSION_MASK | TRANSACTIONAL_FLAG
 FROM_CLIENT = AppendOrigin.CLIENT
@@ -204,7 +205,7 @@ class LogValidator:
         if end < HEADER_MAGIC_BYTES:
             return self._no_single_batch("missing record batch")
         if self._is_impossible(records, 0):
-            return self._corrupt("the record batch has an invalid length or format")
+            return _impossible(records, 0)
         size = int.from_bytes(records[8:12], "big", signed=True) + LOG_OVERHEAD_BYTES
         magic = records[16]
         if size > end:
@@ -213,7 +214,7 @@ class LogValidator:
             return self._no_single_batch(f"format v{magic} is not supported, only v2")
         if self._another_batch_follows(records, size):
             if self._is_impossible(records, size):
-                return self._corrupt("invalid bytes follow the record batch")
+                return _impossible(records, size)
             return self._no_single_batch("more than one record batch")
         if size < BATCH_HEADER_BYTES:
             return self._corrupt("the record batch is shorter than its header")
@@ -254,26 +255,24 @@ class LogValidator:
         if batch.is_control:
             return batch.max_timestamp
         earliest = now_ms - self._config.message_timestamp_before_max_ms
+        latest = now_ms + self._latest_ahead_ms
         size = batch.size_in_bytes
         if batch.records_count > records_max(size):
             raise self._invalid_record(f"{batch.records_count} records in {size} bytes")
-        summary = summarize_records(
-            batch, earliest, now_ms + self._latest_ahead_ms, decompressed_bytes_max(size)
-        )
-        refused = [(index, "has no key, and the topic is compacted") for index in summary.keyless]
-        if not self._config.compacts:
-            refused = []
-        code = ErrorCode.INVALID_RECORD
-        if summary.out_of_range and not self._uses_log_append_time:
-            code = ErrorCode.INVALID_TIMESTAMP
-            refused += [(index, "has a timestamp out of range") for index in summary.out_of_range]
-        if refused:
-            index, reason = refused[-1]
-            raise RecordValidationError(
-                code,
-                f"{self._topic_partition} refuses {len(refused)} records; record {index} {reason}",
-                [(index, f"the record {reason}") for index, reason in sorted(refused)],
+        summary = summarize_records(batch, earliest, latest, decompressed_bytes_max(size))
+        refused: dict[int, str] = {}
+        if self._config.compacts:
+            text = "Compacted topic cannot accept message without key in topic partition "
+            refused = dict.fromkeys(summary.keyless, f"{text}{self._topic_partition}")
+        untimely = {} if self._uses_log_append_time else summary.out_of_range
+        for index in untimely.keys() - refused.keys():
+            refused[index] = (
+                f"Timestamp {untimely[index]} of message with offset {index} is out of range. The "
+                f"timestamp should be within [{earliest}, {latest}]"
             )
+        if refused:
+            is_untimely = len(refused) > len(summary.keyless) * self._config.compacts
+            raise _records_refused(sorted(refused.items()), is_untimely=is_untimely)
         return summary.max_timestamp
 
     # --- what the topic's settings change in a batch -----------------------------------
@@ -344,3 +343,32 @@ class LogValidator:
 
     def _corrupt(self, what: str) -> KafkaError:
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self._topic_partition}: {what}")
+
+
+def _impossible(records: memoryview, position: int) -> KafkaError:
+    """A batch whose length or format is invalid, as Kafka's reader of batches words it."""
+    length = int.from_bytes(records[position + 8 : position + 12], "big", signed=True)
+    magic = int.from_bytes(records[position + 16 : position + 17], "big", signed=True)
+    text = f"Invalid magic found in record: {magic}"
+    if length < LEGACY_RECORD_BYTES_MIN:
+        text = (
+            f"Record size {length} is less than the minimum record overhead "
+            f"({LEGACY_RECORD_BYTES_MIN})"
+        )
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+
+
+def _records_refused(refused: list[tuple[int, str]], *, is_untimely: bool) -> RecordValidationError:
+    """A batch of which these records are refused; `is_untimely` if one is for its timestamp."""
+    if is_untimely:
+        text = "One or more records have been rejected due to invalid timestamp"
+        return RecordValidationError(ErrorCode.INVALID_TIMESTAMP, text, refused)
+    shown = ", ".join(
+        f"RecordError(batchIndex={index}, message='{reason}')"
+        for index, reason in refused[:RECORDS_SHOWN_MAX]
+    )
+    text = (
+        f"One or more records have been rejected due to {len(refused)} record errors in total, and "
+        f"only showing the first three errors at most: [{shown}]"
+    )
+    return RecordValidationError(ErrorCode.INVALID_RECORD, text, refused)

@@ -8,7 +8,12 @@ from itertools import count
 
 from ...common.topic_partition import TopicPartition
 from ..errors import is_disk_failure
-from ..file_names import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE
+from ..file_names import (
+    ABORTED_TRANSACTIONS_FILE,
+    HIGH_WATERMARKS_FILE,
+    LOG_START_OFFSETS_FILE,
+    RECOVERY_POINTS_FILE,
+)
 from ..log.log import Log
 from .log_directories import LogDirectories
 from .log_directory import LogDirectory
@@ -119,7 +124,9 @@ def checkpoint_of(
 
     No recovery point lies within the active segment: recovery reads whole segments, and when the
     active one is closed its indexes are completed and not on the disk yet. A log start offset is
-    written although the first segment begins there: a crash may bring back those before it.
+    written although the first segment begins there: a crash may bring back those before it. How
+    many aborted transactions the indexes of a log name is written at a clean shutdown alone: an
+    index of them has no file where it is empty, so one that is gone would not be missed.
     """
     if name == RECOVERY_POINTS_FILE:
         return {
@@ -131,6 +138,12 @@ def checkpoint_of(
             topic_partition: log.log_start_offset
             for topic_partition, log in logs.items()
             if log.log_start_offset > 0
+        }
+    if name == ABORTED_TRANSACTIONS_FILE:
+        return {
+            topic_partition: log.segments.aborted_count()
+            for topic_partition, log in logs.items()
+            if log.segments.has_aborted_transactions
         }
     assert name == HIGH_WATERMARKS_FILE
     return {

@@ -61,6 +61,11 @@ class DeferredDeletion:
         if paths and self.on_earlier is not None and (before is None or due_ms < before):
             self.on_earlier(due_ms)
 
+    def put_back(self, entries: Sequence[PendingDeletion]) -> None:
+        """Keep what was taken out and could not be tried."""
+        for entry in entries:
+            heapq.heappush(self._heap, entry)
+
     def take_due(self, now_ms: int) -> list[PendingDeletion]:
         """Take out what is due; hand it to `delete_due`, in a thread if need be.
 

@@ -7,14 +7,22 @@ none is left.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from ...runtime.rng import random_uuid, uuid_to_text
-from ..errors import LogDirectoryError
+from ..checkpoint.store_reference import (
+    StoreReference,
+    read_store_reference,
+    write_store_reference,
+)
+from ..errors import LogDirectoryError, is_disk_failure
 from ..io.files import Files
 from .log_directory import LogDirectory
+
+logger = logging.getLogger(__name__)
 
 
 class LogDirectories:
@@ -28,6 +36,7 @@ class LogDirectories:
     """
 
     def __init__(self, files: Files, paths: Sequence[str]) -> None:
+        self._files = files
         self._all: list[LogDirectory] = []
         self._failures: deque[tuple[str, OSError]] = deque()
         try:
@@ -90,6 +99,41 @@ class LogDirectories:
             directory_id = uuid_to_text(random_uuid(source))
             directory.claim(node_id, cluster_id, directory_id)
         self.require_one_online()
+
+    def directory_ids(self) -> frozenset[str]:
+        """The `directory.id` of each that can be read.
+
+        Raises:
+            LogDirectoryError: a `meta.properties` is damaged.
+        """
+        found = [directory.meta_properties() for directory in self._all]
+        return frozenset(each.directory_id for each in found if each and each.directory_id)
+
+    def store_references(self) -> list[StoreReference]:
+        """What those in use say of the metadata store that knows their logs."""
+        references = []
+        for directory in self.online:
+            try:
+                reference = read_store_reference(self._files, directory.path)
+            except OSError as error:
+                self.note_failure(directory.path, error)
+                continue
+            if reference is not None:
+                references.append(reference)
+        return references
+
+    def refer_to_store(self, reference: StoreReference) -> None:
+        """Note in all that are in use which metadata store knows their logs."""
+        for directory in self.online:
+            try:
+                write_store_reference(self._files, directory.path, reference)
+            except OSError as error:
+                if is_disk_failure(error):
+                    self.note_failure(directory.path, error)
+                else:
+                    logger.warning(
+                        "cannot write to the log directory %s: %s", directory.path, error
+                    )
 
     def note_failure(self, path: str, error: OSError) -> None:
         """Take note that a disk fails; may be called by any thread.

@@ -13,6 +13,7 @@ from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_of
 from ..checkpoint.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from ..errors import LogDirectoryError
 from ..file_names import (
+    ABORTED_TRANSACTIONS_FILE,
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSETS_FILE,
     DELETE_SUFFIX,
@@ -28,7 +29,12 @@ from ..log.log import Log
 
 logger = logging.getLogger(__name__)
 
-CHECKPOINT_FILES = (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE, HIGH_WATERMARKS_FILE)
+CHECKPOINT_FILES = (
+    RECOVERY_POINTS_FILE,
+    LOG_START_OFFSETS_FILE,
+    HIGH_WATERMARKS_FILE,
+    ABORTED_TRANSACTIONS_FILE,
+)
 
 NO_BROKER_EPOCH = -1
 
@@ -171,11 +177,14 @@ class LogDirectory:
             return
         if found.node_id is not None and found.node_id != node_id:
             raise LogDirectoryError(
-                f"the log directory {self.path} is of broker {found.node_id}, not {node_id}"
+                f"the log directory {self.path} is of broker {found.node_id}, not {node_id}: set "
+                "broker.id to its own, or log.dirs to another directory."
             )
         if found.cluster_id is not None and found.cluster_id != cluster_id:
             raise LogDirectoryError(
-                f"the log directory {self.path} is of cluster {found.cluster_id}, not {cluster_id}"
+                f"the log directory {self.path} is of cluster {found.cluster_id}, not "
+                f"{cluster_id}: name the metadata store of its own cluster, or set log.dirs to "
+                "another directory."
             )
 
     def contents(self) -> DirectoryContents:
@@ -215,6 +224,11 @@ class LogDirectory:
             unique: distinguishes it from earlier topics of the name.
         """
         suffix = f"-{topic_partition.partition}.{unique}{DELETE_SUFFIX}"
+        return self._in(topic_partition.topic[: FOLDER_NAME_MAX - len(suffix)] + suffix)
+
+    def stray_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:
+        """The name that a partition's folder gets when its topic does not exist."""
+        suffix = f"-{topic_partition.partition}.{unique}{STRAY_SUFFIX}"
         return self._in(topic_partition.topic[: FOLDER_NAME_MAX - len(suffix)] + suffix)
 
     def future_folder_of(self, topic_partition: TopicPartition, unique: str) -> str:

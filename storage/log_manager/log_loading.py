@@ -16,7 +16,11 @@ from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ..checkpoint.checkpoint_file import CheckpointError
 from ..errors import LogDirectoryError
-from ..file_names import LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE
+from ..file_names import (
+    ABORTED_TRANSACTIONS_FILE,
+    LOG_START_OFFSETS_FILE,
+    RECOVERY_POINTS_FILE,
+)
 from ..io.files import Files
 from ..io.parallel import Workers
 from ..log.log import Log
@@ -165,6 +169,7 @@ class LogLoading:
                 clean_shutdown=directory.was_clean,
                 recovery_point=directory.offset(RECOVERY_POINTS_FILE, topic_partition),
                 log_start_offset=directory.offset(LOG_START_OFFSETS_FILE, topic_partition),
+                aborted_count=directory.offset(ABORTED_TRANSACTIONS_FILE, topic_partition),
                 gaps_end=self._gaps_end(directory, topic_partition),
             )
         except (OSError, CheckpointError, KafkaError, LogDirectoryError) as error:

@@ -32,7 +32,12 @@ from ...runtime.clock import Clock
 from ...runtime.rng import random_uuid
 from ..checkpoint.checkpoint_file import CheckpointError
 from ..errors import LogDirectoryError, StorageError, is_disk_failure
-from ..file_names import HIGH_WATERMARKS_FILE, LOG_START_OFFSETS_FILE, RECOVERY_POINTS_FILE
+from ..file_names import (
+    ABORTED_TRANSACTIONS_FILE,
+    HIGH_WATERMARKS_FILE,
+    LOG_START_OFFSETS_FILE,
+    RECOVERY_POINTS_FILE,
+)
 from ..io.files import REAL_FILES, Files
 from ..io.parallel import for_all
 from ..log.log import Log
@@ -195,7 +200,7 @@ class LogManager:
         self._directory_of[topic_partition] = directory
         log.owner = self
         log.segments.active.spread(self.jitter(), log.config)
-        log.last_flush_ms = self.clock.now_ms()
+        log.last_flush_ms = self.clock.monotonic_ms()
 
     def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Close all logs, write the checkpoints, and release the directories.
@@ -223,7 +228,7 @@ class LogManager:
         logs = [*directory.logs.values(), *directory.futures.values()]
         for_all(logs, close, threads, "log-closing")
         is_written = True
-        for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
+        for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE, ABORTED_TRANSACTIONS_FILE):
             offsets = checkpoint_of(name, directory.logs_in(name), {})
             is_written &= self.checkpoints.write(directory, name, offsets)
         if failed or not is_written:
@@ -355,6 +360,21 @@ class LogManager:
         log.move_folder(path)
         self._drop(topic_partition)
         self._delete_folder_later(path, log.config.file_delete_delay_ms)
+
+    def set_aside(self, topic_partition: TopicPartition) -> str:
+        """Rename the folder of a log whose topic does not exist, and keep what is in it.
+
+        Returns:
+            The folder's new path.
+
+        Raises:
+            StorageError: the disk fails.
+        """
+        log = self.logs[topic_partition]
+        path = self._directory_of[topic_partition].stray_folder_of(topic_partition, self._unique())
+        log.move_folder(path)
+        self._drop(topic_partition)
+        return path
 
     def _drop(self, topic_partition: TopicPartition) -> None:
         del self.logs[topic_partition]
@@ -523,6 +543,7 @@ class LogManager:
                 clean_shutdown=directory.was_clean,
                 recovery_point=directory.offset(RECOVERY_POINTS_FILE, topic_partition),
                 log_start_offset=directory.offset(LOG_START_OFFSETS_FILE, topic_partition),
+                aborted_count=directory.offset(ABORTED_TRANSACTIONS_FILE, topic_partition),
                 gaps_end=0,  # truncated where compaction left a gap, it is copied from there
             )
         except OSError as error:
@@ -682,7 +703,7 @@ class LogManager:
 
     def logs_to_flush(self) -> list[Log]:
         """The logs that hold unflushed batches for longer than their `flush.ms`."""
-        now_ms = self.clock.now_ms()
+        now_ms = self.clock.monotonic_ms()
         return [
             log
             for log in self.logs.values()

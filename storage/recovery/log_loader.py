@@ -2,15 +2,18 @@
 
 After a clean shutdown the files are trusted. Otherwise every segment from the recovery point on
 is read through; the log ends at the first batch that is torn, corrupt or missing, and what
-follows it is removed. The order of the steps is the order in which it is safe to lose power
-again: first what lies after the end is removed durably, and only then the segment is truncated.
+follows it is cut off, and kept beside the log (`cut_files`). The order of the steps is the order in
+which it is safe to lose power again: first what lies after the end is taken out of the log durably,
+and only then the segment is truncated.
 """
 
 from __future__ import annotations
 
 import logging
 import os.path
+import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX
@@ -36,7 +39,8 @@ from ..segment.log_segment import OFFSETS_MAX, LogSegment
 from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers, iter_valid_batches, read_batch
 from ..segment.segment_swap import complete_swaps
-from .transaction_index_check import find_corrupt_transaction_indexes
+from .cut_files import cut_path, keep_tail, remove_old_cuts
+from .transaction_index_check import find_corrupt_transaction_indexes, find_lost_transaction_indexes
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +59,7 @@ def load_log(
     clean_shutdown: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    aborted_count: int = 0,
     topic_id: bytes | None = None,
     gaps_end: int | None = None,
 ) -> Log:
@@ -67,6 +72,8 @@ def load_log(
         clean_shutdown: whether all was written and closed properly.
         recovery_point: everything before it is on the disk.
         log_start_offset: the first offset that may be read, as last noted.
+        aborted_count: how many aborted transactions its transaction indexes named at the clean
+            shutdown, as noted then; 0 where nobody did.
         topic_id: of the topic, if known.
         gaps_end: the log was compacted up to here, so that offsets may be missing; None
             where that is not known.
@@ -80,6 +87,7 @@ def load_log(
     if gaps_end is None:
         gaps_end = INT64_MAX if config.compacts else 0
     loader.recovery_point, loader.gaps_end = recovery_point, gaps_end
+    loader.aborted_count = aborted_count
     try:
         log = loader.load(log_start_offset, clean_shutdown=clean_shutdown)
     except KafkaError:
@@ -98,12 +106,14 @@ class _LogLoader:
     Attributes:
         recovery_point: see `load_log`.
         gaps_end: see `load_log`.
+        aborted_count: see `load_log`.
         epochs: which leader epoch began where.
         replay: the producers' states while segments are read through.
     """
 
     recovery_point: int
     gaps_end: int
+    aborted_count: int
     epochs: LeaderEpochFileCache
     replay: ProducerReplay
 
@@ -135,6 +145,8 @@ class _LogLoader:
         self.epochs = epochs = LeaderEpochFileCache(files, self._path(EPOCHS_FILE))
         found, corrupt = self._find_segments()
         corrupt |= find_corrupt_transaction_indexes(found)
+        if clean_shutdown:
+            corrupt |= find_lost_transaction_indexes(found, self.aborted_count)
         visible_from = max(log_start_offset, found[0].base_offset) if found else log_start_offset
         self.replay = ProducerReplay(files, directory, self._topic_partition, found, visible_from)
         if found and not clean_shutdown:
@@ -231,6 +243,7 @@ class _LogLoader:
     def _find_segments(self) -> tuple[list[LogSegment], set[int]]:
         """The segments, and the base offsets of those that lack an index."""
         names = set(complete_swaps(self._files, self._directory))
+        remove_old_cuts(self._files, self._directory, names, self._now_ms)
         segments = []
         corrupt: set[int] = set()
         for name in sorted(names):
@@ -275,35 +288,22 @@ class _LogLoader:
             segment = segments[index]
             later = segments[index + 1 :]
             if self._recover_segment(segment, later):
-                logger.warning(
-                    "%s was truncated to %d bytes after a crash; %d later segments were removed",
-                    segment.log_path,
-                    segment.size,
-                    len(later),
-                )
                 return list(segments[: index + 1])
             if not later:
                 break
             end_offset, begin = segment.next_offset(), later[0].base_offset
             if end_offset > begin or end_offset < begin > self.gaps_end:
-                logger.warning(
-                    "%s ends at offset %d after a crash, where the next segment begins at %d; "
-                    "%d later segments are removed",
-                    segment.log_path,
-                    end_offset,
-                    begin,
-                    len(later),
-                )
-                self._delete_durably(later)
+                why = f"the next segment begins at {begin}"
+                self._report_cut(segment, end_offset, why, self._keep_cut(later))
                 return list(segments[: index + 1])
         return list(segments)
 
     def _recover_segment(self, segment: LogSegment, later: Sequence[LogSegment]) -> bool:
-        """Rebuild a segment's indexes and truncate a torn or corrupt tail.
+        """Rebuild a segment's indexes and truncate a torn or corrupt tail, which is kept beside.
 
         Args:
             segment: its size and indexes are what the files say, not to be trusted.
-            later: removed before anything is truncated.
+            later: cut off before anything is truncated.
 
         Returns:
             Whether anything was truncated.
@@ -332,7 +332,11 @@ class _LogLoader:
             next_offset = last_offset + 1
         is_torn = segment.size < end
         if is_torn:
-            self._delete_durably(later)
+            tail = keep_tail(self._files, segment.log_path, segment.size, end, self._now_ms)
+            kept = [tail] if tail is not None else []
+            kept += self._keep_cut(later)
+            why = f"what lies at byte {segment.size} of {end} is no whole batch"
+            self._report_cut(segment, next_offset, why, kept)
             segment.cut_file()
         segment.close_for_appends()
         self.replay.end(segment, next_offset)
@@ -359,6 +363,57 @@ class _LogLoader:
             pass  # the indexes end here, too
         segment.flush_indexes()
         self.replay.end(segment, next_offset)
+
+    def _keep_cut(self, segments: Sequence[LogSegment]) -> list[str]:
+        """Take segments out of the log so that no crash brings them back, but keep their batches.
+
+        The last goes first: if that is interrupted, those left follow each other.
+
+        Returns:
+            Where their batches are now, the first first.
+        """
+        kept = []
+        for segment in reversed(segments):
+            path = cut_path(segment.log_path, 0, self._now_ms)
+            segment.keep_cut(path)
+            kept.append(path)
+        if segments:
+            self._files.sync_directory(self._directory)
+        return kept[::-1]
+
+    def _report_cut(
+        self, segment: LogSegment, end_offset: int, why: str, kept: Sequence[str]
+    ) -> None:
+        """Log what is cut off the log behind a segment, and how to see it."""
+        if not kept:
+            logger.warning(
+                "%s ends at offset %d after a crash: %s, and nothing follows that could be kept",
+                segment.log_path,
+                end_offset,
+                why,
+            )
+            return
+        last_offset = self._last_offset_in(kept)
+        logger.warning(
+            "%s ends at offset %d after a crash: %s. Cut off and kept in %d files: offsets %d to "
+            "%s. To see them: odradek log dump --records %s",
+            segment.log_path,
+            end_offset,
+            why,
+            len(kept),
+            end_offset,
+            "an unknown one" if last_offset is None else last_offset,
+            " ".join(shlex.quote(path) for path in kept),
+        )
+
+    def _last_offset_in(self, kept: Sequence[str]) -> int | None:
+        """The last offset that can be found in the last of those files."""
+        file = self._files.open(kept[-1])
+        last_offset = None
+        with suppress(KafkaError):  # from there on it is no log
+            for _, batch in iter_headers(file, 0, file.size()):
+                last_offset = batch.last_offset
+        return last_offset
 
     def _delete_durably(self, segments: Sequence[LogSegment]) -> None:
         """Remove segments so that no crash brings them back.

@@ -31,6 +31,30 @@ def find_corrupt_transaction_indexes(segments: Sequence[LogSegment]) -> set[int]
     return corrupt
 
 
+def find_lost_transaction_indexes(segments: Sequence[LogSegment], noted_count: int) -> set[int]:
+    """The base offsets of segments whose transaction index may be gone, or a part of it.
+
+    Args:
+        segments: of a log that was closed properly.
+        noted_count: how many aborted transactions all its indexes named then.
+    """
+    if not noted_count:
+        return set()
+    found_count = sum(
+        len(each.transaction_index) for each in segments if each.has_transaction_index
+    )
+    if found_count >= noted_count:
+        return set()
+    logger.warning(
+        "%d aborted transactions are named by the transaction indexes in %s, %d were noted: "
+        "rebuilding them",
+        found_count,
+        segments[0].directory if segments else "an empty log",
+        noted_count,
+    )
+    return {each.base_offset for each in segments}
+
+
 def _check(segments: Sequence[LogSegment], index: int) -> None:
     """Look for the marker and the first batch of each aborted transaction noted in a segment.
 

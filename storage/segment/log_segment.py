@@ -133,7 +133,7 @@ class LogSegment:
         self.configure(config)
         if is_new:
             self._log_file = files.open(self.log_path, create=True)
-            OPEN_FILES.opened(self)
+            OPEN_FILES.opened(self, self._log_file)
         else:
             self.size = files.size(self.log_path)
 
@@ -148,7 +148,7 @@ class LogSegment:
         file = self._log_file
         if file is None:
             file = self._log_file = self._files.open(self.log_path)
-            OPEN_FILES.opened(self)
+            OPEN_FILES.opened(self, file)
         self.was_used = True
         return file
 
@@ -606,6 +606,16 @@ class LogSegment:
         self._log_file = None
         for suffix in SEGMENT_SUFFIXES:
             self._files.remove(segment_path(self.directory, self.base_offset, suffix))
+
+    def keep_cut(self, path: str) -> None:
+        """Rename the file of batches out of the log, and remove its indexes.
+
+        Raises:
+            OSError: the disk fails; the file may have its new name.
+        """
+        self._log_file = None
+        self._files.rename(self.log_path, path)
+        self.delete()
 
     def mark_deleted(self) -> list[str]:
         """Rename the files as pending deletion.

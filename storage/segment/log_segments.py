@@ -126,6 +126,12 @@ class LogSegments:
         if self._with_aborted is not None and self.active not in self._with_aborted[-1:]:
             self._with_aborted = None
 
+    def aborted_count(self) -> int:
+        """How many aborted transactions all transaction indexes name."""
+        return sum(
+            len(each.transaction_index) for each in self._segments if each.has_transaction_index
+        )
+
     def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTxn]:
         """Those that reach into a range of offsets, in the order in which they ended.
 

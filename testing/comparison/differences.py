@@ -17,7 +17,16 @@ from ...protocol.api_keys import ApiKey
 from ...protocol.codec.message import Message
 from ...protocol.codec.types import Array, Field, Struct, StructType
 from ...protocol.codec.types import records as records_type
-from .normalisation import KEYED_ARRAYS, NOTHING_SAID, IdMapping, Keyed, id_kind, is_nobody, is_own
+from .normalisation import (
+    KEYED_ARRAYS,
+    NOTHING_SAID,
+    TEXT_FIELDS,
+    IdMapping,
+    Keyed,
+    id_kind,
+    is_nobody,
+    is_own,
+)
 from .record_fields import batches_of
 
 NAME_FIELDS = frozenset({"name", "topic_name"})
@@ -28,7 +37,7 @@ NO_ID, AN_ID = "(no id)", "(an id)"
 SAID = "(something)"
 """What stands in place of a value that is a broker's own."""
 
-TEXT_CHARS_MAX = 120
+TEXT_CHARS_MAX = 400
 INDEX = re.compile(r"\[\d+\]")
 
 
@@ -119,7 +128,8 @@ class _Walk:
     def _plain(self, name: str, expected: Any, actual: Any, path: str) -> Iterator[Difference]:
         if self._is_same(name, expected, actual):
             return
-        if is_own(self._api_key, name):
+        is_text = name in TEXT_FIELDS
+        if is_own(self._api_key, name) or (is_text and {expected, actual} & NOTHING_SAID):
             expected, actual = (_said(each) for each in (expected, actual))
         kind = id_kind(self._api_key, name)
         if kind is not None and is_nobody(kind, expected) != is_nobody(kind, actual):
@@ -128,6 +138,8 @@ class _Walk:
         yield Difference(path, _text(expected, name), _text(actual, name))
 
     def _is_same(self, name: str, expected: Any, actual: Any) -> bool:
+        if name in TEXT_FIELDS:
+            return self._mapping.pair_texts(expected, actual)
         kind = id_kind(self._api_key, name)
         if kind is not None:
             return self._mapping.pair(kind, expected, actual)

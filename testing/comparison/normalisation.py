@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ...common.errors import AUTHORIZATION_FAILED, ErrorCode
 from ...common.sentinels import INVALID_SESSION_ID, ZERO_UUID
 from ...protocol.api_keys import ApiKey
 
@@ -22,6 +23,7 @@ FETCH_SESSION = "fetch session"
 LOG_DIRECTORY = "log directory"
 HOST = "host"
 PORT = "port"
+ID_IN_TEXT = "id in a text"
 
 EMPTY_VALUES: frozenset[Any] = frozenset({None, "", b"", -1, ZERO_UUID})
 """Values that say that there is no id; each stands for itself alone."""
@@ -47,11 +49,12 @@ ID_FIELDS_OF_ONE_API: Mapping[tuple[ApiKey, str], str] = {
 }
 
 OWN_FIELDS: Mapping[str, str] = {
-    "error_message": "words for people; every broker has its own",
-    "batch_index_error_message": "words for people; every broker has its own",
     "documentation": "words for people; every broker has its own",
 }
 """Fields of which only counts whether they say anything, and why."""
+
+TEXT_FIELDS: frozenset[str] = frozenset({"error_message", "batch_index_error_message"})
+"""Sentences that are compared word by word, but for the ids and addresses in them."""
 
 OWN_FIELDS_OF_ONE_API: Mapping[tuple[ApiKey, str], str] = {
     (ApiKey.API_VERSIONS, "finalized_features_epoch"): "an offset of KRaft's log, or a version",
@@ -171,6 +174,21 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![\w-])[\w-]{
 """A random id as Java prints it, or as Kafka does (22 characters of URL-safe Base64)."""
 
 
+OWN_WORDS = re.compile(
+    r"within \[-?\d+, -?\d+\]"  # of a broker's clock
+    r"|127\.0\.0\.1:\d+"
+    r"|(?<![\w/])(?:/[\w.-]+)+"  # a path
+)
+"""What stands in a sentence and is one broker's, besides random ids."""
+
+
+REFUSED_REQUEST = re.compile(r"Request Request\(.*\) needs \w+ permission\.", re.DOTALL)
+"""Kafka's sentence for a refusal on the cluster, which shows a Java object; stands for
+`CLUSTER_REFUSAL`."""
+
+CLUSTER_REFUSAL = AUTHORIZATION_FAILED[ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+
+
 def id_kind(api_key: int, field: str) -> str | None:
     """The kind of id that a field of an API's messages holds; None: it holds no id.
 
@@ -219,6 +237,23 @@ class IdMapping:
     def actual(self, kind: str, expected: Any) -> Any:
         """The id that stands for another; itself while nothing is known of it."""
         return self._actual.get((kind, expected), expected)
+
+    def pair_texts(self, expected: Any, actual: Any) -> bool:
+        """Whether two sentences say the same; the ids and addresses in them are paired.
+
+        Args:
+            expected: of the broker that is compared with; None where it says nothing.
+            actual: of the broker that is looked at.
+        """
+        if expected == actual or expected is None or actual is None:
+            return bool(expected == actual)
+        expected = REFUSED_REQUEST.sub(CLUSTER_REFUSAL, expected)
+        expected, actual = (OWN_WORDS.sub("<own>", each) for each in (expected, actual))
+        ids = zip(UUID.findall(expected), UUID.findall(actual), strict=False)
+        return UUID.sub("<random>", expected) == UUID.sub("<random>", actual) and all(
+            expected_id == actual_id or self.pair(ID_IN_TEXT, expected_id, actual_id)
+            for expected_id, actual_id in ids
+        )
 
     def knows(self, kind: str, expected: Any) -> bool:
         """Whether an id has its counterpart, or is none."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from ..client_settings import HasClientSettings
 from ..faults.broker_faults import BrokerFaults
 from ..inspection.broker_inspection import BrokerInspection
 from ..outages.broker_outages import BrokerOutages
+from ..security.access import HasAccess
+from .client import ControlClient
 
 
-class BrokerUnderTest(BrokerOutages, BrokerInspection, HasClientSettings):
+class BrokerUnderTest(BrokerOutages, BrokerInspection, HasAccess):
     """A broker that can be broken on purpose and looked into, from Python."""
+
+    def controls(self) -> list[ControlClient]:
+        """Its control channel."""
+        return [self.control()]
 
     @property
     def faults(self) -> BrokerFaults:

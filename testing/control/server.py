@@ -59,16 +59,17 @@ class ControlServer:
 
     def start(self) -> None:
         """Serve from now on, until the broker ends; the broker is running."""
-        self.target.start_task(self._serve)
+        self.target.broker.supervisor.keep_running(self._serve)
 
     async def _serve(self) -> None:
-        listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._socket))
-        self._socket.setblocking(False)
-        await trio.serve_listeners(self._serve_connection, [listener])
+        from ...broker.network.accepting import accept_all
 
-    async def _serve_connection(self, stream: trio.SocketStream) -> None:
+        await accept_all(self._socket, self._serve_connection)
+
+    async def _serve_connection(self, sock: trio.socket.SocketType, peer: str) -> None:
         from .framing import HELLO_BYTES_MAX, FrameError, encode
 
+        stream = trio.SocketStream(sock)
         if self._connections >= CONNECTIONS_MAX:
             with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(TELL_SECONDS):
                 await stream.send_all(encode({"error": TOO_MANY}))
@@ -85,8 +86,6 @@ class ControlServer:
             pass  # the caller has left
         except FrameError as error:
             logger.warning("closing a connection of the control channel: %s", error)
-        except Exception:  # one connection's, which must not end the channel
-            logger.exception("a connection of the control channel failed")
         finally:
             self._connections -= 1
 

@@ -48,7 +48,7 @@ class ControlTarget:
 
     def start_task(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Run an async function on the broker's loop, until the broker ends."""
-        self.broker.start_task(function, *arguments)
+        self.broker.supervisor.start_task(function, *arguments)
 
     async def wait_until(self, holds: Callable[[], object], seconds: float) -> bool:
         """Poll until something holds of the broker; returns whether it did within the time."""

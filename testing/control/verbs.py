@@ -56,6 +56,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MODULES = {
+    "access": "odradek.testing.security.access",
     "clock": "odradek.testing.outages.clock",
     "connections": "odradek.testing.outages.connections",
     "control": "odradek.testing.control.verbs",

@@ -22,9 +22,11 @@ from .kinds import (
     disconnect,
     drop,
     drop_answer,
+    expire_session,
     half_open,
     lose_answer,
     refuse_connections,
+    refuse_login,
     throttle,
     truncate_answer,
 )
@@ -41,9 +43,11 @@ __all__ = [
     "disconnect",
     "drop",
     "drop_answer",
+    "expire_session",
     "half_open",
     "lose_answer",
     "refuse_connections",
+    "refuse_login",
     "throttle",
     "truncate_answer",
 ]

@@ -123,6 +123,8 @@ ACTIONS = {
     "corrupt_records": "turn over a bit of the records in the answer to {match} (seed {seed})",
     "throttle": "let {match} pass at {size} bytes a second",
     "half_open": "have the connection of {match} go dead: it is open, and nothing comes over it",
+    "refuse_login": "refuse {match} though the login is right, and close the connection",
+    "expire_session": "have the login expire with {match}, and close the connection",
     "refuse_connections": "reset new connections as soon as they are made",
 }
 """Every action, as the beginning of a fault's sentence."""

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ...broker.handlers.registry import REGISTRATIONS
+from ...broker.interbroker.registered_brokers import MECHANISM
 from ...protocol.api_keys import ApiKey
 from ..control.framing import VerbError
 from ..control.request_names import RequestNames, nameable, names_in
@@ -19,6 +20,7 @@ from .frames import records_ranges
 from .matcher import VERSION_MAX, Match
 from .strikes import (
     ANSWER_ACTIONS,
+    AT_ANSWER_ACTIONS,
     CORRUPTIONS,
     HELD_ACTIONS,
     RECORDS_ACTIONS,
@@ -152,7 +154,7 @@ class FaultTable:
                 continue
             if self._is_let_alone(fault, request) or not fault.matches(request, names):
                 continue
-            if fault.fault.action in RECORDS_ACTIONS:
+            if fault.fault.action in RECORDS_ACTIONS | AT_ANSWER_ACTIONS:
                 self._remember(request, fault)
             elif fault.fires():
                 self._log_strike(fault, request)
@@ -167,7 +169,17 @@ class FaultTable:
 
     def take_answer(self, request: Request[Any], response: Any) -> Any:
         """The answer to give in place of the broker's."""
-        for fault in self._pending.get(request, ()):
+        pending = self._pending.get(request, ())
+        for fault in [each for each in pending if each.fault.action in AT_ANSWER_ACTIONS]:
+            if (
+                self.strikes.completes_login(request)
+                and fault.matches_user(request)
+                and fault.fires()
+            ):
+                self._log_strike(fault, request)
+                return self.strikes.refused_login(request)
+            self._pending[request].remove(fault)
+        for fault in pending:
             response = self.strikes.answer(fault, request, response)
         return response
 
@@ -217,6 +229,11 @@ class FaultTable:
         return self._is_from_broker(request)
 
     def _is_from_broker(self, request: Request[Any]) -> bool:
+        connection = request.connection
+        if connection.is_broker or connection.challenge:
+            return True
+        if request.api_key == ApiKey.SASL_AUTHENTICATE:
+            return bytes(request.body.auth_bytes) == MECHANISM
         if request.api_key == ApiKey.FETCH:
             body = request.body
             if max(body.replica_id, body.replica_state.replica_id) >= 0:

@@ -1,8 +1,8 @@
 """The faults there are, each made by a function that a sentence would name so.
 
-All take, by name, what requests they strike: `version` (9, "3-9" or "12+"), `client_id`, and the
-`topic`, `partition`, `group` or `transactional_id` that the request names. What is left out is
-not looked at. They strike every such request until they are lifted; `.once()`, `.on(3)`,
+All take, by name, what requests they strike: `version` (9, "3-9" or "12+"), `client_id`, `user`,
+and the `topic`, `partition`, `group` or `transactional_id` that the request names. What is left out
+is not looked at. They strike every such request until they are lifted; `.once()`, `.on(3)`,
 `.times(2)`, `.after(5)`, `.every(10)` and `.with_probability(0.1, seed=7)` say otherwise. What
 other brokers of the cluster ask is let alone, unless `client_id` names them.
 
@@ -25,6 +25,7 @@ class Which(TypedDict, total=False):
 
     version: int | str | None
     client_id: str | None
+    user: str | None
     topic: str | None
     partition: int | None
     group: str | None
@@ -130,6 +131,24 @@ def half_open(api: Api = None, **which: Unpack[Which]) -> Fault:
     fault is lifted, connections that went dead are closed.
     """
     return Fault("half_open", make_match(api, **which))
+
+
+def refuse_login(**which: Unpack[Which]) -> Fault:
+    """Refuse logins that are right, as if the password, or the token, were wrong or had expired.
+
+    A login counts when it is complete, whatever number of requests that takes. Who logs in again on
+    a connection (KIP-368) is refused, too.
+    """
+    return Fault("refuse_login", make_match("SaslAuthenticate", **which))
+
+
+def expire_session(api: Api = None, **which: Unpack[Which]) -> Fault:
+    """Have the login of a connection expire with a request, in place of handling that.
+
+    The broker closes the connection, as where a client has not logged in again in time
+    (`connections.max.reauth.ms`), or its token has expired.
+    """
+    return Fault("expire_session", make_match(api, **which))
 
 
 def refuse_connections() -> Fault:

@@ -26,6 +26,7 @@ class Match(NamedTuple):
         api: Kafka's name of the API.
         version: of the API: "9", "3-9" or "12+".
         client_id: as the request's header has it.
+        user: who is logged in, by name; a principal such as "User:alice", too.
         topic: named in the request.
         partition: named in the request; with `topic`, of that topic.
         group: named in the request.
@@ -35,6 +36,7 @@ class Match(NamedTuple):
     api: str | None = None
     version: str | None = None
     client_id: str | None = None
+    user: str | None = None
     topic: str | None = None
     partition: int | None = None
     group: str | None = None
@@ -60,8 +62,8 @@ class Match(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is about certain topics, groups, clients or producers only."""
-        return any((self.client_id, self.topic, self.group, self.transactional_id))
+        """Whether it is about certain topics, groups, clients, users or producers only."""
+        return any((self.client_id, self.user, self.topic, self.group, self.transactional_id))
 
     def __str__(self) -> str:
         """As a part of a sentence: "Produce to topic orders"."""
@@ -70,6 +72,8 @@ class Match(NamedTuple):
             words.append(f"v{self.version}")
         if self.client_id is not None:
             words.append(f"of client {self.client_id!r}")
+        if self.user is not None:
+            words.append(f"of user {self.user!r}")
         if self.partition is not None:
             words.append(f"for partition {self.partition}")
         if self.topic is not None:
@@ -82,7 +86,7 @@ class Match(NamedTuple):
 
 
 LOOKED_AT = Match._fields[1:]
-TEXTS = ("client_id", "topic", "group", "transactional_id")
+TEXTS = ("client_id", "user", "topic", "group", "transactional_id")
 
 
 def make_match(api: str | int | None, **which: Any) -> Match:

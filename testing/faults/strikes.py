@@ -6,9 +6,13 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...common.acl import parse_principal
 from ...common.errors import ErrorCode
+from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import error_response
+from ...protocol.sasl.plain import MECHANISM as PLAIN
+from ...security.authenticator.sasl_authenticator import SaslState
 from .fault import Fault, FaultStatus, TriggerState
 from .frames import (
     HEAD_BYTES,
@@ -39,6 +43,7 @@ ANSWER_ACTIONS = frozenset(
         "delay_answer",
         "drop_answer",
         "lose_answer",
+        "refuse_login",
         "throttle",
         "truncate_answer",
     }
@@ -47,6 +52,8 @@ ANSWER_ACTIONS = frozenset(
 HELD_ACTIONS = frozenset({"delay", "throttle"})
 """After which a request is handled all the same."""
 CORRUPTIONS = frozenset({"corrupt_answer", "corrupt_byte", "corrupt_records"})
+AT_ANSWER_ACTIONS = frozenset({"refuse_login"})
+"""What is decided when the answer is known: a login takes several requests."""
 RECORDS_ACTIONS = frozenset({"corrupt_records"})
 """What only strikes answers that hold records."""
 
@@ -93,7 +100,15 @@ class ActiveFault:
             return False
         if match.client_id is not None and request.client_id != match.client_id:
             return False
+        # Who logs in is known only when the login is complete.
+        if self.fault.action not in AT_ANSWER_ACTIONS and not self.matches_user(request):
+            return False
         return not match.names_something or _names_match(match, names())
+
+    def matches_user(self, request: Request[Any]) -> bool:
+        """Whether the connection is one of the user that it is about, if it is about one."""
+        user = self.fault.match.user
+        return user is None or request.connection.principal == parse_principal(user)
 
     def fires(self) -> bool:
         """Count a request that matches; returns whether it is struck."""
@@ -173,6 +188,11 @@ class Strikes:
         if action == "disconnect":
             connection.fail(f"fault {fault.number}")
             return True
+        if action == "expire_session":
+            connection.fail(
+                f"fault {fault.number}: the login of {connection.principal} has expired"
+            )
+            return True
         if action == "half_open":
             self._dead = {each: by for each, by in self._dead.items() if not each.is_closed}
             self._dead[connection] = fault.number
@@ -210,6 +230,30 @@ class Strikes:
 
     # -- answers -------------------------------------------------------------------------
 
+    def completes_login(self, request: Request[Any]) -> bool:
+        """Whether the answer to a request is that somebody has logged in."""
+        authenticator = request.connection.authenticator
+        return (
+            request.api_key == ApiKey.SASL_AUTHENTICATE
+            and authenticator is not None
+            and authenticator.state is SaslState.AUTHENTICATED
+        )
+
+    def refused_login(self, request: Request[Any]) -> Any:
+        """What is answered in place of a login, as to a wrong password."""
+        authenticator = request.connection.authenticator
+        assert authenticator is not None
+        mechanism = authenticator.mechanism
+        reason = (
+            "Authentication failed: Invalid username or password"
+            if mechanism == PLAIN
+            else "Authentication failed during authentication due to invalid credentials with SASL "
+            f"mechanism {mechanism}"
+        )
+        return messages.SaslAuthenticateResponse(
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=reason
+        )
+
     def answer(self, fault: ActiveFault, request: Request[Any], response: Any) -> Any:
         """The answer to give in place of the broker's."""
         action = fault.fault.action
@@ -234,6 +278,10 @@ class Strikes:
         if action == "drop_answer":
             # Where there is none (acks=0) there is nothing to drop, and the connection goes on.
             return None if buffers else buffers
+        if action == "refuse_login":
+            request.send(buffers)
+            connection.fail(f"fault {fault.number}: the login of {connection.principal} is refused")
+            return None
         if action == "lose_answer":
             connection.fail(f"fault {fault.number}")
             return None

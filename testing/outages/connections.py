@@ -27,8 +27,9 @@ async def _end(path: Path | str, session_id: int) -> None:
     import trio
 
     from ...metadata_store.embedded.store_file import StoreFile, is_busy
+    from ...storage.io.files import REAL_FILES
 
-    other = StoreFile(path)
+    other = StoreFile(path, REAL_FILES)
     other.open()
     try:
         with trio.fail_after(BACK_SECONDS_MAX):

@@ -17,13 +17,14 @@ import time
 from collections.abc import Sequence
 
 from ...broker.start import Environment, StartError, run_brokers
+from ...common.log_lines import log_to_stderr
 from ...config.broker_config import BrokerConfig
 from ...config.definition import ConfigError
 from ...config.properties import Properties
 from ..control.framing import TOKEN_VARIABLE
 from ..control.server import ADDRESS_PREFIX, ControlServer
 from .process_end import wait_for_end
-from .secret_settings import take_secret_settings
+from .secret_settings import ADD_SCRAM, take_secret_settings
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,11 +48,10 @@ def _serve(options: argparse.Namespace, stop: threading.Event) -> int:
     settings = {"listeners": f"PLAINTEXT://{options.listen}", "log.dirs": folder}
     settings |= dict(setting.split("=", 1) for setting in options.settings)
     settings |= take_secret_settings()
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_to_stderr(logging.INFO)
+    first_user = settings.pop(ADD_SCRAM, None)
+    if first_user is not None:
+        _add_scram_user(settings.get("metadata.log.dir") or folder, first_user)
 
     control = _open_control() if options.control else None
 
@@ -69,6 +69,31 @@ def _serve(options: argparse.Namespace, stop: threading.Event) -> int:
         print(f"odradek.testing.process.broker: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _add_scram_user(folder: str, user: str) -> None:
+    """Have a user in the metadata before the broker starts, who may be the broker itself.
+
+    Args:
+        folder: of the metadata store.
+        user: mechanism, name and password, as a JSON list.
+    """
+    import json
+    from pathlib import Path
+
+    import trio
+
+    from ...broker.dynamic_config.stored_users import users_in_folder
+    from ...protocol.sasl.scram import ITERATIONS_MIN
+
+    mechanism, name, password = json.loads(user)
+
+    async def add() -> None:
+        async with users_in_folder(Path(folder)) as users:
+            if mechanism not in (await users.describe()).get(name, {}):
+                await users.set_password(name, password, mechanism, ITERATIONS_MIN)
+
+    trio.run(add)
 
 
 def _open_control() -> ControlServer:

@@ -263,7 +263,8 @@ class BrokerProcess:
 
     def _failure(self, what: str) -> str:
         tail = self.log[-LOG_TAIL_BYTES:].strip() or "(nothing logged)"
-        return f"the broker {what}: {' '.join(self.command())}\n{tail}"
+        command = " ".join(map(_without_secret, self.command()))
+        return f"the broker {what}: {command}\n{tail}"
 
     def __enter__(self) -> Self:
         return self
@@ -273,6 +274,18 @@ class BrokerProcess:
             self.stop()
         self.kill()
         self.let_go_of_port()
+
+
+def _without_secret(argument: str) -> str:
+    """An argument as a message may show it."""
+    from ...config.broker_config import listener_definition
+    from ...config.tables.broker_table import BROKER_DEFINITIONS
+    from ...config.values import HIDDEN
+
+    name, separator, _ = argument.partition("=")
+    definition = BROKER_DEFINITIONS.get(name) or listener_definition(name)
+    is_secret = separator and definition is not None and definition.sensitive
+    return f"{name}={HIDDEN}" if is_secret else argument
 
 
 def _default_log_path(data_dir: Path | None) -> Path:

@@ -8,6 +8,10 @@ import os
 SECRET_SETTINGS = ("password", "jaas.config", "keystore.key", "secret")
 """What the names of settings end in whose values Kafka tells nobody."""
 
+ADD_SCRAM = "odradek.testing.add.scram.secret"
+"""No setting of a broker: a user of SCRAM to be there when it starts, as a JSON list of mechanism,
+name and password."""
+
 SETTINGS_VARIABLE = "ODRADEK_SECRET_SETTINGS"
 """The environment variable that hands them to the broker's process, as a JSON object."""
 

@@ -107,6 +107,28 @@ def test_list_and_describe_show_a_group(on_broker: Odradek, filled: str, group: 
     assert f"{group}: Empty, no members, lag 6" in described
 
 
+def test_names_steer_no_terminal(on_broker: Odradek, broker: Any, filled: str, group: str) -> None:
+    """A group's id may hold any characters, and everybody may make one."""
+    hostile = f"{group}\x1b[2J\u202e\nforged"
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": hostile}
+    )
+    consumer.commit(offsets=[confluent_kafka.TopicPartition(filled, 0, 3)], asynchronous=False)
+    consumer.close()
+    shown = [
+        on_broker("groups", "list"),
+        on_broker("groups", "describe", hostile),
+        on_broker("groups", "delete", f"{hostile}-absent", code=1),
+        on_broker("groups", "list", "--json"),
+    ]
+    for outcome in shown:
+        assert all(line.isprintable() for line in (outcome.out + outcome.err).split("\n"))
+        assert "forged" in outcome.out + outcome.err
+    assert f"{group}\\x1b[2J\\u202e\\nforged" in shown[0].out
+    rows = [json.loads(line) for line in shown[-1].lines]
+    assert hostile in {row["group"] for row in rows}
+
+
 def test_list_shows_only_what_is_asked_for(on_broker: Odradek, filled: str, group: str) -> None:
     read_as(on_broker, filled, group, "-n", 1)
 

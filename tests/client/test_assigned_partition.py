@@ -10,14 +10,13 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 
 
-def batch(base_offset: int, *values: bytes) -> bytes:
-    return bytes(
-        build_batch([(None, value, 1_000, ()) for value in values], base_offset=base_offset)
-    )
+def batch(base_offset: int, *values: bytes, leader_epoch: int = 0) -> bytes:
+    records = [(None, value, 1_000, ()) for value in values]
+    return bytes(build_batch(records, base_offset=base_offset, partition_leader_epoch=leader_epoch))
 
 
 def fetched(offset: int, data: bytes) -> FetchedPartition:
-    return FetchedPartition("t", 0, offset, ErrorCode.NONE, 99, 99, 0, data, ())
+    return FetchedPartition("t", 0, offset, ErrorCode.NONE, 99, 99, 0, data, (), -1)
 
 
 @pytest.fixture
@@ -83,3 +82,24 @@ def test_paused_and_going_partitions_have_nothing_and_fetch_nothing(partition, f
     setattr(partition, flag, True)
     assert not partition.has_records
     assert not partition.is_fetchable
+
+
+def test_what_was_read_is_validated_once_in_each_epoch_of_a_leader():
+    partition = AssignedPartition("t", 0)
+    partition.seek(4)
+    assert not partition.must_validate(7), "nobody knows what was before it"
+    partition.seek(4, leader_epoch=2)
+    assert partition.must_validate(7)
+    partition.validated_epoch = 7
+    assert not partition.must_validate(7)
+    assert partition.must_validate(8)
+    partition.seek(4, leader_epoch=2)
+    assert partition.must_validate(7)
+
+
+def test_what_was_fetched_last_is_what_is_validated(partition):
+    partition.seek(1, leader_epoch=2)
+    partition.add(fetched(1, batch(0, b"a", b"b") + batch(2, b"c", leader_epoch=5)))
+    assert (partition.fetch_offset, partition.fetch_epoch) == (3, 5)
+    partition.fetch_again()
+    assert (partition.fetch_offset, partition.fetch_epoch) == (1, 2)

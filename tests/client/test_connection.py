@@ -571,3 +571,75 @@ async def test_a_mechanism_that_the_broker_does_not_offer_is_an_error(connect, b
 def test_a_name_with_a_nul_cannot_be_sent():
     with pytest.raises(ValueError, match="NUL"):
         sasl_plain("al\0ice", "secret")
+
+
+# --- Logging in again -----------------------------------------------------------------------
+
+LIFETIME_MS = 10_000
+
+
+def sessions_answers(broker: ScriptedBroker, refused_from: int = 99) -> None:
+    """Logins that hold for a while; those from a number on are refused."""
+
+    def authenticated(received: Received) -> SaslAuthenticateResponse:
+        if len(broker.requests_of(ApiKey.SASL_AUTHENTICATE)) >= refused_from:
+            return SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="gone"
+            )
+        return SaslAuthenticateResponse(session_lifetime_ms=LIFETIME_MS)
+
+    broker.answers[ApiKey.SASL_HANDSHAKE] = lambda received: SaslHandshakeResponse(
+        mechanisms=["PLAIN"]
+    )
+    broker.answers[ApiKey.SASL_AUTHENTICATE] = authenticated
+
+
+async def test_a_client_logs_in_again_before_its_session_ends(connect, broker, autojump_clock):
+    sessions_answers(broker)
+    async with connect(authenticate=sasl_plain("alice", "secret")) as connection:
+        begun = trio.current_time()
+        for logins in (1, 2, 3):
+            assert len(broker.requests_of(ApiKey.SASL_HANDSHAKE)) == logins
+            await trio.sleep(LIFETIME_MS / 1000)
+        assert trio.current_time() - begun == 3 * LIFETIME_MS / 1000
+        assert (await connection.request(asking_for("a"))).cluster_id == "a"
+
+
+async def test_nothing_is_sent_between_the_steps_of_another_login(connect, broker, autojump_clock):
+    """A broker refuses it, and requests that wait are sent after it."""
+    sessions_answers(broker)
+    async with connect(authenticate=sasl_plain("alice", "secret")) as connection:
+
+        async def use_it() -> None:
+            for _ in range(40):
+                await connection.request(asking_for("a"))
+                await trio.sleep(0.5)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(8):
+                nursery.start_soon(use_it)
+    keys = [received.api_key for received in broker.requests]
+    after = [keys[index + 1] for index, key in enumerate(keys) if key == ApiKey.SASL_HANDSHAKE]
+    assert after == [ApiKey.SASL_AUTHENTICATE] * 3
+    assert keys.count(ApiKey.METADATA) == 8 * 40
+
+
+async def test_who_cannot_log_in_again_is_disconnected(connect, broker, autojump_clock):
+    sessions_answers(broker, refused_from=2)
+    async with connect(authenticate=sasl_plain("alice", "secret")) as connection:
+        failure = await connection.wait_closed()
+        assert isinstance(failure, AuthenticationError)
+        assert "gone" in str(failure)
+        with pytest.raises(DisconnectedError, match="gone"):
+            await connection.request(asking_for("a"))
+
+
+async def test_logins_do_not_keep_an_idle_connection(connect, broker, autojump_clock):
+    sessions_answers(broker)
+    settings = ClientSettings(connections_max_idle_ms=25_000)
+    async with connect(settings, authenticate=sasl_plain("alice", "secret")) as connection:
+        begun = trio.current_time()
+        failure = await connection.wait_closed()
+        assert "idled for 25000 ms" in str(failure)
+        assert trio.current_time() - begun == pytest.approx(25, abs=0.1)
+    assert len(broker.requests_of(ApiKey.SASL_HANDSHAKE)) == 3

@@ -265,3 +265,20 @@ async def test_nobody_at_the_bootstrap_address_is_told_in_time():
     async with KafkaClient("127.0.0.1:1") as client:
         with pytest.raises(DisconnectedError):
             await client.network.send(client.cluster.nodes[-1], MetadataRequest(topics=None))
+
+
+async def test_quotas_are_set_described_and_removed(broker: Any) -> None:
+    entity = {"user": "quota-user", "client-id": None}
+    async with KafkaClient(broker.bootstrap) as client:
+        admin = Admin(client)
+        await admin.alter_client_quotas(entity, {"producer_byte_rate": 2048})
+        assert await admin.describe_client_quotas(entity, strict=True) == [
+            (entity, {"producer_byte_rate": 2048})
+        ]
+        assert (entity, {"producer_byte_rate": 2048}) in await admin.describe_client_quotas(
+            any_named=["user"]
+        )
+        with pytest.raises(KafkaError, match="Quota producer_byte_rate must be greater than 0"):
+            await admin.alter_client_quotas(entity, {"producer_byte_rate": -1})
+        await admin.alter_client_quotas(entity, {"producer_byte_rate": None})
+        assert await admin.describe_client_quotas(entity) == []

@@ -124,6 +124,7 @@ def test_what_clients_are_made_with_is_taken_over():
 
 
 SASL = {"security__protocol": "SASL_PLAINTEXT", "sasl__mechanism": "PLAIN"}
+OAUTH = {**SASL, "sasl__mechanism": "OAUTHBEARER"}
 CREDENTIALS = {"sasl__username": "u", "sasl__password": "p"}
 
 
@@ -176,12 +177,13 @@ CREDENTIALS = {"sasl__username": "u", "sasl__password": "p"}
         (
             {**CREDENTIALS, "security__protocol": "SASL_SSL"},
             None,
-            "sasl.mechanism is GSSAPI by default, but only PLAIN is supported",
+            "sasl.mechanism is GSSAPI by default, but only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
+            "OAUTHBEARER are",
         ),
         (
-            {**SASL, **CREDENTIALS, "sasl__mechanism": "SCRAM-SHA-256"},
+            {**SASL, **CREDENTIALS, "sasl__mechanism": "GSSAPI"},
             "sasl.mechanism",
-            "sasl.mechanism is SCRAM-SHA-256, but only PLAIN is supported",
+            "sasl.mechanism is GSSAPI, but only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTH",
         ),
         ({**SASL, "sasl__username": "u"}, None, "sasl.password is missing"),
         ({**SASL, **CREDENTIALS, "sasl__jaas__config": JAAS}, "sasl.jaas.config", "set one"),

@@ -122,6 +122,40 @@ def test_taken_port_is_refused_with_its_number(odradek: StartOdradek, tmp_path: 
     assert "Traceback" not in second.stderr
 
 
+def leave_a_gap(data: Path) -> None:
+    (data / "orders-1").mkdir()
+
+
+def damage_the_store(data: Path) -> None:
+    (data / "odradek-metadata.sqlite").write_bytes(b"no database" * 100)
+
+
+def belong_to_another_broker(data: Path) -> None:
+    (data / "meta.properties").write_text("version=1\nnode.id=7\n")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reported"),
+    [
+        (leave_a_gap, "has no folder of partition 0"),
+        (damage_the_store, "is damaged"),
+        (belong_to_another_broker, "is of broker 7"),
+    ],
+)
+def test_a_folder_that_contradicts_itself_is_refused_with_what_to_do(
+    tmp_path: Path, prepare: Callable[[Path], None], reported: str
+) -> None:
+    prepare(tmp_path)
+
+    refused = serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
+
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith("odradek serve: ")
+    assert str(tmp_path) in line
+    assert reported in line
+
+
 @pytest.mark.parametrize(
     ("setting", "reported"),
     [("num.partitions=many", "num.partitions"), ("log.segment.bytes=-1", "log.segment.bytes")],

@@ -178,3 +178,14 @@ def test_a_record_given_up_and_a_long_silence_are_violations(
     happen(checker)
     assert checker.kinds() == {kind}
     assert kind in checker.report()
+
+
+def test_a_record_sent_again_in_another_epoch_is_counted_and_no_fault() -> None:
+    checker = ReplicationChecker()
+    token = checker.sent("a", 0)
+    contents = {0: token, 1: token}
+    checker.finish(0, contents, producers={0: (7, 0), 1: (7, 1)})
+    assert checker.violations == []
+    assert checker.counts["sent again in another epoch"] == 1
+    checker.finish(0, contents, producers={0: (7, 1), 1: (7, 1)})
+    assert checker.kinds() == {"doubled"}

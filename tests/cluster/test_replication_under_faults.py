@@ -13,19 +13,11 @@ the same moments. To run the same faults again, or others:
 from __future__ import annotations
 
 import os
-import random
 import socket
-import time
-from collections import Counter
-from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from support.broker_cluster import BROKER_IDS, SETTLE_SECONDS_MAX
-from support.cut_links import Cut
-from support.load_history import SILENT_SECONDS_MAX, Mark
-from support.load_senders import METADATA_MS_MAX
+from support.fault_run import FaultRun
 from support.replicated_cluster import ASSIGNMENT, TOPIC, ReplicatedCluster, finish_and_check
 from support.steady_load import SteadyLoad
 
@@ -40,204 +32,6 @@ COUNT = int(os.environ.get("ODRADEK_FAULTS_COUNT", "4"))
 TEST_SECONDS_MAX = 800
 SOAK_RUNS = 25
 SOAK_COUNT = 20
-AHEAD_SECONDS = 0.3
-
-
-class Fault(NamedTuple):
-    """What happened, and how long acknowledgements were away."""
-
-    kind: str
-    text: str
-    silent_seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.text}; silent for {self.silent_seconds:.2f} s"
-
-
-class FaultRun:
-    """Faults of a cluster.
-
-    Args:
-        cluster: it runs, with the topic made.
-        load: it runs.
-        seed: decides everything that chance decides here.
-
-    Attributes:
-        faults: what happened so far.
-    """
-
-    def __init__(self, cluster: ReplicatedCluster, load: SteadyLoad, seed: int) -> None:
-        self.faults: list[Fault] = []
-        self._cluster = cluster
-        self._load = load
-        self._silent_seconds = 0.0
-        self._struck: tuple[float, Mark] | None = None
-        self._seed = seed
-        self._rng = random.Random(seed)
-        self._kinds: dict[str, Callable[[], str]] = {
-            "kill a leader": self._kill_leader,
-            "kill a leader ahead of its followers": self._kill_leader_ahead,
-            "kill the controller": self._kill_controller,
-            "freeze a follower": self._freeze_follower,
-            "cut a link": self._cut_link,
-            "expire a session": self._expire_session,
-            "restart all": self._restart_all,
-        }
-
-    def run(self, count: int, only: Collection[str] = ()) -> None:
-        """So many faults, of all kinds in turn, each turn in an order of its own.
-
-        A violation ends it: what comes after could only make it harder to understand.
-        """
-        kinds = [kind for kind in self._kinds if not only or kind in only]
-        order: list[str] = []
-        self._await_acknowledgements("before the first fault")
-        for _ in range(count):
-            if not order:
-                order = self._rng.sample(kinds, len(kinds))
-            self._happen(order.pop())
-            if self._load.history.has_violations():
-                break
-
-    def report(self) -> str:
-        """What happened, and by which seed."""
-        return "\n".join([f"seed {self._seed}", *map(str, self.faults)])
-
-    def _happen(self, kind: str) -> None:
-        self._silent_seconds = 0.0
-        text = self._kinds[kind]()
-        self._await_acknowledgements(f"after {kind}: {text}")
-        self._cluster.wait_in_sync()
-        self.faults.append(Fault(kind, text, self._silent_seconds))
-
-    def _strike(self) -> None:
-        """Something breaks now: from here on silence counts, and records are new."""
-        self._struck = time.monotonic(), self._load.history.mark()
-
-    def _await_acknowledgements(self, when: str, partitions: Collection[int] | None = None) -> None:
-        """Wait for those of records sent since the last strike, or from now on.
-
-        Args:
-            when: for messages.
-            partitions: where; None: everywhere.
-        """
-        history = self._load.history
-        began, mark = self._struck or (time.monotonic(), history.mark())
-        self._struck = None
-        where = self._load.partitions if partitions is None else partitions
-        missing = history.wait_acknowledged(mark, where)
-        if missing:
-            text = f"no acknowledgements for {SILENT_SECONDS_MAX} s of {missing} {when}"
-            with history.telling() as checker:
-                checker.silent(text)
-        self._silent_seconds = max(self._silent_seconds, time.monotonic() - began)
-
-    # -- what happens -------------------------------------------------------------------
-
-    def _kill_leader(self) -> str:
-        partition, leader = self._some_leader()
-        return self._kill(leader, f"broker {leader}, the leader of {partition}")
-
-    def _kill_leader_ahead(self) -> str:
-        """Its followers are frozen, so that it has records that nobody else gets."""
-        partition, leader = self._some_leader()
-        followers = [each for each in BROKER_IDS if each != leader]
-        for follower in followers:
-            self._cluster.pause(follower)
-        self._load.history.trouble_within(AHEAD_SECONDS)
-        self._cluster.brokers[leader].kill()
-        self._strike()
-        for follower in followers:
-            self._cluster.resume(follower)
-        return self._revive(leader, f"broker {leader}, the leader of {partition}")
-
-    def _kill_controller(self) -> str:
-        controller = self._cluster.settled_tree().controller
-        return self._kill(controller, f"broker {controller}")
-
-    def _kill(self, broker_id: int, text: str) -> str:
-        self._strike()
-        self._cluster.brokers[broker_id].kill()
-        return self._revive(broker_id, text)
-
-    def _revive(self, broker_id: int, text: str) -> str:
-        self._await_acknowledgements(f"since a broker was killed: {text}")
-        self._cluster.brokers[broker_id].start()
-        return text
-
-    def _freeze_follower(self) -> str:
-        """Past the lag time, so that it leaves the ISR, but not its session."""
-        partitions = self._cluster.partitions()
-        led = Counter(each.leader for each in partitions.values())
-        follower = min(BROKER_IDS, key=lambda each: (led[each], self._rng.random()))
-        others = [index for index, each in partitions.items() if each.leader != follower]
-        text = f"broker {follower}, which follows in {others}"
-        self._strike()
-        self._cluster.pause(follower)
-        try:
-            self._await_acknowledgements(f"with a follower frozen: {text}", others)
-            wait_until(
-                lambda: all(
-                    follower not in each.isr
-                    for index, each in self._cluster.partitions().items()
-                    if index in others
-                ),
-                SETTLE_SECONDS_MAX,
-                "a frozen follower stays in the ISR",
-            )
-        finally:
-            self._cluster.resume(follower)
-        return text
-
-    def _cut_link(self) -> str:
-        pair = self._rng.sample(BROKER_IDS, 2)
-        how = self._rng.choice(list(Cut))
-        text = f"between {pair[0]} and {pair[1]}, {how.value}"
-        self._strike()
-        self._cluster.links.cut(pair, how)
-        try:
-            self._await_acknowledgements(f"with a link cut: {text}")
-        finally:
-            self._cluster.links.heal(pair)
-        return text
-
-    def _expire_session(self) -> str:
-        partition, leader = self._some_leader()
-        text = f"of broker {leader}, the leader of {partition}"
-        if self._cluster.zookeeper is None:
-            former = self._cluster.registration(leader)
-            self._strike()
-            self._cluster.end_lease(leader)
-            wait_until(
-                lambda: self._cluster.registration(leader) not in (None, former),
-                otherwise="a broker whose session has ended does not register again",
-            )
-            return text
-        self._strike()
-        # ZooKeeper ends sessions of those only that are silent; others lead when it wakes up.
-        self._cluster.pause(leader)
-        try:
-            self._await_acknowledgements(f"with a session expired: {text}")
-        finally:
-            self._cluster.resume(leader)
-        return text
-
-    def _restart_all(self) -> str:
-        order = self._rng.sample(BROKER_IDS, len(BROKER_IDS))
-        self._strike()
-        self._cluster.kill_all()
-        self._cluster.start_together(*order)
-        self._await_acknowledgements("after all brokers were restarted")
-        # A client that has asked the first of them knows of no other; kafka-python, as Java's
-        # clients before KIP-899, is lost if that one dies before it has asked again.
-        self._cluster.wait_in_sync()
-        self._load.history.trouble_within(2 * METADATA_MS_MAX / 1000)
-        return f"killed together and started in the order {order}"
-
-    def _some_leader(self) -> tuple[int, int]:
-        """A partition, and who leads it."""
-        partition = self._rng.choice(self._load.partitions)
-        return partition, self._cluster.partitions()[partition].leader
 
 
 def lose_nothing(
@@ -268,6 +62,7 @@ def lose_nothing(
     assert counts["acknowledged"] == counts["sent"] > 100 * count, report
     assert counts["read"] > counts["acknowledged"], report
     assert counts["kept"] == 3 * counts["acknowledged"], report
+    assert not counts["sent again in another epoch"], report
     assert counts["listed"] > 3 * count, report
     assert not cluster.links.strangers, "who they are is not known, so their links cannot be cut"
 

@@ -69,7 +69,10 @@ class Cluster(InProcessCluster):
 
         @asynccontextmanager
         async def holding(
-            endpoint: EndPoint, versions: Mapping[int, int], client_id: str | None = None
+            broker_id: int,
+            endpoint: EndPoint,
+            versions: Mapping[int, int],
+            client_id: str | None = None,
         ) -> AsyncIterator[Any]:
             async def wait() -> None:
                 if versions is wire.VERSIONS and address == self.addresses.get(
@@ -78,7 +81,7 @@ class Cluster(InProcessCluster):
                     await self._may_go.wait()
 
             address = (endpoint.host, endpoint.port)
-            async with to_endpoint(endpoint, versions, client_id) as connection:
+            async with to_endpoint(broker_id, endpoint, versions, client_id) as connection:
                 yield HeldLink(connection, wait)
 
         links.to_endpoint = holding  # type: ignore[method-assign]  # what a slow network would do

@@ -43,12 +43,15 @@ def test_command_line_wins_over_the_file():
 
 
 def test_error_in_a_file_names_its_line():
-    with pytest.raises(ConfigError, match=r"^num\.partitions='0' \(server\.properties, line 2\) "):
+    with pytest.raises(
+        ConfigError,
+        match=r"^server\.properties, line 2: Invalid value 0 for configuration num\.partitions: ",
+    ):
         from_file("# partitions\nnum.partitions=0\n")
 
 
 def test_error_in_an_option_names_the_option():
-    assert "(-o num.partitions)" in refusal(num_partitions="many")
+    assert "-o num.partitions: " in refusal(num_partitions="many")
 
 
 def test_unknown_key_of_a_file_is_kept_aside():
@@ -124,7 +127,10 @@ def test_setting_of_one_listener():
 
 
 def test_bad_value_for_one_listener_is_refused_under_its_full_name():
-    with pytest.raises(ConfigError, match=r"^listener\.name\.x\.ssl\.client\.auth='maybe' "):
+    with pytest.raises(
+        ConfigError,
+        match=r"^Invalid value maybe for configuration listener\.name\.x\.ssl\.client\.auth: ",
+    ):
         BrokerConfig.from_sources({"listener.name.x.ssl.client.auth": "maybe"})
 
 

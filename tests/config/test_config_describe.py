@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from odradek.config import BrokerConfig
-from odradek.config.definition import ConfigSource
 from odradek.config.describe import (
     describe_broker,
     describe_client_metrics,
@@ -43,12 +42,8 @@ def plain(entries):
 
 
 def expected(which):
-    """Kafka's answer, without the cluster-wide default that only KRaft sets."""
-    answer = {entry[0]: entry for entry in KAFKA[which]}
-    name, value, read_only, source, sensitive, synonyms, kind = answer["min.insync.replicas"]
-    assert source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    answer[name] = [name, value, read_only, synonyms[1][2], sensitive, synonyms[1:], kind]
-    return answer
+    """Kafka's answer."""
+    return {entry[0]: entry for entry in KAFKA[which]}
 
 
 BROKER = plain(describe_broker(CONFIG, 7))
@@ -59,11 +54,36 @@ def test_broker_setting_is_described_as_kafka_does(name):
     assert BROKER[name] == expected("broker")[name]
 
 
-def test_beyond_kafkas_answer_only_zookeeper_mode_is_described():
-    beyond = set(BROKER) - {entry[0] for entry in KAFKA["broker"]}
-    assert "zookeeper.connect" in beyond
-    assert "log.retention.ms" not in beyond
-    assert len(beyond) < 40
+def test_nothing_is_described_that_kafka_does_not_describe():
+    assert set(BROKER) == set(expected("broker"))
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("reserved.broker.max.id=5", {"reserved.broker.max.id"}),
+        (
+            "zookeeper.connect=x:1",
+            {"zookeeper.connect", "zookeeper.set.acl", "password.encoder.secret"},
+        ),
+    ],
+)
+def test_settings_of_zookeepers_time_are_described_where_they_count(text, more):
+    described = plain(describe_broker(BrokerConfig.from_sources(parse_properties(text)), 7))
+    assert set(described) - set(expected("broker")) >= more
+    assert ("leader.imbalance.per.broker.percentage" in described) == (len(more) > 1)
+
+
+def test_what_the_first_broker_says_of_the_cluster_is_the_clusters():
+    config = BrokerConfig.from_sources({"min.insync.replicas": "2"})
+    name = "min.insync.replicas"
+    entry = [name, "2", False, 3, False, [[name, "2", 3], [name, "2", 4], [name, "1", 5]], 3]
+    assert plain(describe_broker(config, 1))[name] == entry
+    assert plain(describe_cluster_defaults(config, {})) == {
+        name: [name, "2", False, 3, False, [[name, "2", 3]], 3]
+    }
+    changed = plain(describe_cluster_defaults(config, {name: "3"}))
+    assert changed == {name: [name, "3", False, 3, False, [[name, "3", 3]], 3]}
 
 
 @pytest.mark.parametrize(("which", "overrides"), [("plain", {}), ("set", OWN)])
@@ -83,7 +103,7 @@ def test_internal_setting_is_described_only_when_set():
 def test_keys_pick_settings_and_no_keys_are_all():
     keys = ["retention.ms", "no.such.key"]
     assert list(plain(describe_topic(CONFIG, {}, keys))) == ["retention.ms"]
-    assert len(describe_topic(CONFIG, {}, [])) == len(describe_topic(CONFIG, {}))
+    assert list(describe_topic(CONFIG, {}, [])) == list(describe_topic(CONFIG, {}))
     assert list(plain(describe_broker(CONFIG, 7, ["node.id"]))) == ["node.id"]
 
 
@@ -153,12 +173,11 @@ LEADERS_RATE = "leader.replication.throttled.rate"
     ids=lambda entry: entry[0],
 )
 def test_what_changed_for_the_cluster_is_described_as_kafka_does(entry):
-    described = plain(describe_cluster_defaults(CHANGED.cluster_overrides))
+    described = plain(describe_cluster_defaults(CHANGED, CHANGED.cluster_overrides))
     assert described[entry[0]] == entry
-    assert len(described) == 5
-    assert list(plain(describe_cluster_defaults(CHANGED.cluster_overrides, [entry[0], "x"]))) == [
-        entry[0]
-    ]
+    assert len(described) == 6  # min.insync.replicas is each cluster's
+    picked = describe_cluster_defaults(CHANGED, CHANGED.cluster_overrides, [entry[0], "x"])
+    assert list(plain(picked)) == [entry[0]]
 
 
 @pytest.mark.parametrize(

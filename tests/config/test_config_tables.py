@@ -78,8 +78,8 @@ def test_only_what_kraft_demands_has_a_default_of_our_own():
         assert format_value(definition.type, definition.default) == default
 
 
-OUR_OWN = {"zookeeper.digest"}
-"""Kafka says it in a JAAS file."""
+OUR_OWN = {"zookeeper.digest", "odradek.await.topic.creation"}
+"""Kafka says the first in a JAAS file, and does not have the other."""
 
 
 def test_settings_of_our_own_are_not_kafkas():

@@ -47,7 +47,7 @@ def test_setting_is_taken_or_refused_as_kafka_does(overrides, code):
 
 def test_refusal_names_key_value_and_rule():
     assert refusal({"retention.ms": "-2"}) == (
-        "retention.ms='-2' cannot be used: it must be at least -1."
+        "Invalid value -2 for configuration retention.ms: Value must be at least -1"
     )
     assert "no.such" in refusal({"no.such": "1"})
 

@@ -62,7 +62,7 @@ async def test_what_was_decided_is_in_the_store(
     async with cluster.running() as controller:
         await controller.create_topics([TopicCreation("t", 2, 1)])
         await lose(autojump_clock, cluster, controller, LOST)
-        async with cluster.store("another") as store:
+        async with cluster.store() as store:
             node = await store.get(znodes.partition_state_path("t", 1))
             assert znodes.decode_partition_state(node.data).leader == NO_LEADER
             assert await store.children(znodes.LOG_DIR_EVENTS) == []
@@ -85,7 +85,7 @@ async def test_a_restart_without_the_directory_leads_the_rest(
 ) -> None:
     async with cluster.running() as controller:
         await controller.create_topics([TopicCreation("t", 2, 1)])
-    async with cluster.store("broker-1") as store:
+    async with cluster.store() as store:
         controller = cluster.controller(store)
         cluster.channel.refusals[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
         await controller.start()
@@ -101,7 +101,7 @@ async def test_a_restart_without_the_directory_leads_the_rest(
 
 
 async def test_another_replica_in_sync_leads(cluster: Cluster, autojump_clock: MockClock) -> None:
-    async with cluster.store("others") as others:
+    async with cluster.store() as others:
         await cluster.register(others, 2)
         async with cluster.running() as controller:
             assignment = ((0, (1, 2)), (1, (1, 2)))

@@ -100,7 +100,7 @@ async def running(cluster: Cluster, folder: Path) -> AsyncIterator[Server]:
     settings = ReplicaSettings(1, configure, lambda overrides: 1)
     replicas = ReplicaManager(settings, log_manager, cluster.clock, Timers())
     cache = MetadataCache(1)
-    async with cluster.store("broker-1") as store:
+    async with cluster.store() as store:
         controller = Controller(
             broker=live_broker(1),
             store=store,
@@ -174,7 +174,7 @@ async def test_a_deletion_cut_off_by_a_crash_deletes_the_logs_at_the_next_start(
         await server.controller.create_topics(
             [TopicCreation("gone", 2, 1), TopicCreation("kept", 1, 1)]
         )
-    async with cluster.store("broker-1") as store:
+    async with cluster.store() as store:
         await store.create("/admin/delete_topics/gone")
     async with running(cluster, folder) as server:
         assert server.cache.get_all_topics() == {"kept"}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 from support.cluster import START_MS, Cluster, live_broker
+from support.unsynced_store import UnsyncedStore
 
 from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import PartitionState, StoppedReplica
@@ -15,7 +16,6 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.registration import BrokerIdTaken, get_or_create_cluster_id, register_broker
 from odradek.controller.topics.planning import NewPartitions, TopicCreation
-from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.store import Operation, Result
 
 
@@ -29,7 +29,7 @@ def led(cluster: Cluster) -> dict[str, list[PartitionState]]:
 
 
 async def test_the_first_start_makes_kafkas_tree(cluster: Cluster) -> None:
-    async with cluster.running() as controller, cluster.store("reader") as reader:
+    async with cluster.running() as controller, cluster.store() as reader:
         assert controller.is_active
         assert (await reader.get("/controller_epoch")).data == b"1"
         assert (await reader.get("/controller_epoch")).version == 1
@@ -48,22 +48,22 @@ async def test_the_first_start_makes_kafkas_tree(cluster: Cluster) -> None:
 async def test_a_stop_in_good_order_leaves_no_registration(cluster: Cluster) -> None:
     async with cluster.running():
         pass
-    async with cluster.store("reader") as reader:
+    async with cluster.store() as reader:
         assert await reader.children("/brokers/ids") == []
         assert "controller" not in await reader.children("/")
 
 
 async def test_the_first_brokers_cluster_id_is_everyones(cluster: Cluster) -> None:
-    async with cluster.store("one") as one, cluster.store("two") as two:
+    async with cluster.store() as one, cluster.store() as two:
         assert await get_or_create_cluster_id(one, "first") == "first"
         assert await get_or_create_cluster_id(two, "second") == "first"
         assert (await two.get("/cluster/id")).data == b'{"version":"1","id":"first"}'
 
 
 async def test_a_broker_id_in_use_is_refused(cluster: Cluster) -> None:
-    async with cluster.store("other") as other:
+    async with cluster.store() as other:
         await cluster.register(other, 1)
-        async with cluster.store("broker-1") as store:
+        async with cluster.store() as store:
             with pytest.raises(BrokerIdTaken, match=r"broker\.id=1"):
                 await cluster.controller(store).start()
 
@@ -71,7 +71,7 @@ async def test_a_broker_id_in_use_is_refused(cluster: Cluster) -> None:
 async def test_each_registration_has_a_larger_epoch(cluster: Cluster) -> None:
     epochs = []
     for _ in range(2):
-        async with cluster.store("broker-1") as store:
+        async with cluster.store() as store:
             await cluster.register(store)
             broker = await register_broker(store, live_broker(1), START_MS)
             epochs.append(broker.epoch)
@@ -87,7 +87,7 @@ async def test_a_restart_leads_every_partition_again_in_the_next_epoch(cluster: 
             ]
         )
         ids = {topic.name: topic.topic_id for topic in controller.active.context.topics()}
-    async with cluster.running() as controller, cluster.store("reader") as reader:
+    async with cluster.running() as controller, cluster.store() as reader:
         assert controller.active.context.epoch == 2
         states = led(cluster)
         assert [state.partition for state in states["orders"]] == [0, 1, 2]
@@ -106,7 +106,7 @@ async def test_a_restart_leads_every_partition_again_in_the_next_epoch(cluster: 
 
 
 async def test_partitions_led_by_others_are_left_alone(cluster: Cluster) -> None:
-    async with cluster.store("others") as others:
+    async with cluster.store() as others:
         await cluster.register(others, 2)
         async with cluster.running() as controller:
             await controller.create_topics([TopicCreation("t", assignments=[(0, [2, 1])])])
@@ -121,7 +121,7 @@ async def test_partitions_led_by_others_are_left_alone(cluster: Cluster) -> None
 async def test_a_partition_without_a_live_replica_in_sync_stays_without_a_leader(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with cluster.store("others") as others:
+    async with cluster.store() as others:
         await cluster.register(others, 2)
         async with cluster.running() as controller:
             await controller.create_topics([TopicCreation("t", assignments=[(0, [2])])])
@@ -135,7 +135,7 @@ class Crash(BaseException):
     """The process ends here; nobody may catch it and go on."""
 
 
-class CrashingStore(EmbeddedStore):
+class CrashingStore(UnsyncedStore):
     """Ends the process before the nth write."""
 
     writes_left = 1_000_000
@@ -157,7 +157,7 @@ async def crash_at_each_write(cluster: Cluster, verb: str) -> int:
 
 async def crashes(cluster: Cluster, verb: str, writes: int) -> bool:
     """Do a verb with so many writes left, in a process of its own; whether that was too few."""
-    store = CrashingStore(cluster.path, clock=cluster.clock, owner="broker-1")
+    store = CrashingStore(cluster.path, clock=cluster.clock)
     await store.open()
     controller = cluster.controller(store)
     await controller.start()
@@ -198,7 +198,7 @@ async def test_a_crash_at_any_write_is_finished_or_undone_at_the_next_start(
     monkeypatch.setattr(f"{writer}.PARTITIONS_PER_TRANSACTION", 50)
     writes = await crash_at_each_write(cluster, verb)
     assert writes >= 3
-    async with cluster.running() as controller, cluster.store("reader") as reader:
+    async with cluster.running() as controller, cluster.store() as reader:
         await trio.testing.wait_all_tasks_blocked()
         counts = {
             topic.name: len(topic.leaderships) for topic in controller.active.context.topics()
@@ -226,7 +226,7 @@ async def test_a_deletion_that_was_cut_off_deletes_the_logs_at_the_next_start(
 ) -> None:
     async with cluster.running() as controller:
         await controller.create_topics([TopicCreation("t", 2, 1)])
-    async with cluster.store("admin") as store:
+    async with cluster.store() as store:
         await store.create("/admin/delete_topics/t")
         await store.create("/admin/delete_topics/never-was")
     async with cluster.running() as controller:
@@ -245,7 +245,7 @@ async def test_a_deletion_that_was_cut_off_deletes_the_logs_at_the_next_start(
 async def test_a_deletion_that_fails_again_is_left_for_the_start_after(cluster: Cluster) -> None:
     async with cluster.running() as controller:
         await controller.create_topics([TopicCreation("t", 1, 1)])
-    async with cluster.store("broker-1") as store:
+    async with cluster.store() as store:
         await store.create("/admin/delete_topics/t")
         controller = cluster.controller(store)
         refused = TopicPartition("t", 0)
@@ -268,7 +268,7 @@ async def test_producer_ids_are_never_given_out_twice(cluster: Cluster) -> None:
         given = [await controller.producer_ids.take() for _ in range(3)]
         given.append(controller.producer_ids.take_nowait() or -1)
     assert given == [0, 1, 2, 3]
-    async with cluster.running() as controller, cluster.store("reader") as reader:
+    async with cluster.running() as controller, cluster.store() as reader:
         given += [await controller.producer_ids.take() for _ in range(1_001)]
         assert len(set(given)) == len(given)
         assert given[4] == 1_000
@@ -281,6 +281,6 @@ async def test_producer_ids_are_never_given_out_twice(cluster: Cluster) -> None:
 async def test_two_brokers_take_different_blocks(cluster: Cluster) -> None:
     from odradek.controller.producer_ids import ProducerIdManager
 
-    async with cluster.store("one") as one, cluster.store("two") as two:
+    async with cluster.store() as one, cluster.store() as two:
         first, second = ProducerIdManager(1, one), ProducerIdManager(2, two)
         assert [await first.take(), await second.take(), await first.take()] == [0, 1_000, 1]

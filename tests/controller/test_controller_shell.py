@@ -29,7 +29,7 @@ NOTICED_SECONDS = 1
 
 @pytest.fixture
 async def reader(cluster: Cluster) -> AsyncIterator[EmbeddedStore]:
-    async with cluster.store("reader") as store:
+    async with cluster.store() as store:
         yield store
 
 
@@ -137,7 +137,7 @@ async def test_every_kind_of_change_in_the_store_is_noticed(
 ) -> None:
     async with cluster.running(1) as controller:
         context = controller.active.context
-        async with cluster.store("broker-2") as other:
+        async with cluster.store() as other:
             await cluster.register(other, 2)
             await trio.sleep(NOTICED_SECONDS)
             assert context.live_broker_ids == [1, 2]
@@ -172,8 +172,7 @@ async def test_a_broker_whose_session_expired_registers_again_and_stands_again(
     async with cluster.running(1) as first:
         assert await create(first, "t", assignments=[(0, [1])]) is ErrorCode.NONE
         former = first.broker_epoch
-        cluster.clock.advance(60_000)
-        reader.poll(cluster.clock.now_ms())
+        cluster.let_others_time_out(reader)
         assert await reader.children(znodes.BROKER_IDS) == []
         await trio.sleep(NOTICED_SECONDS)
         assert cluster.stores[1].session_state is SessionState.CONNECTED
@@ -185,22 +184,19 @@ async def test_a_broker_whose_session_expired_registers_again_and_stands_again(
 
 
 async def test_while_one_session_was_expired_another_broker_became_the_controller(
-    cluster: Cluster, reader: EmbeddedStore, autojump_clock: MockClock
+    cluster: Cluster, autojump_clock: MockClock
 ) -> None:
     async with cluster.running(1) as first, cluster.running(2) as second:
         await trio.sleep(NOTICED_SECONDS)
         assert await create(first, "t") is ErrorCode.NONE
         store_answers = cluster.stores[1].hold()  # the first does not get to anything
-        cluster.clock.advance(10_000)
-        cluster.stores[2].poll(cluster.clock.now_ms())
-        cluster.clock.advance(10_000)
-        cluster.stores[2].poll(cluster.clock.now_ms())
+        cluster.let_others_time_out(cluster.stores[2])
         await trio.sleep(NOTICED_SECONDS)
         assert second.is_active
         store_answers.set()
         await trio.sleep(NOTICED_SECONDS)
         assert not first.is_active
-        assert await elected(reader) == (2, 2)
+        assert await elected(cluster.stores[2]) == (2, 2)
         assert sorted(second.active.context.live_brokers) == [1, 2]
         cache = cluster.channels[2].cache_of(1)
         assert cache.controller_id == 2
@@ -214,9 +210,8 @@ async def test_a_broker_whose_id_was_taken_meanwhile_keeps_asking_for_it(
     autojump_clock: MockClock,
 ) -> None:
     async with cluster.running(1) as first:
-        cluster.clock.advance(60_000)
-        reader.poll(cluster.clock.now_ms())
-        async with cluster.store("impostor") as impostor:
+        cluster.let_others_time_out(reader)
+        async with cluster.store() as impostor:
             await cluster.register(impostor, 1)
             await trio.sleep(NOTICED_SECONDS)
             assert not first.is_active
@@ -267,7 +262,7 @@ async def test_after_a_lost_answer_everything_is_read_again(
         path = cluster.path.with_name(f"{lost}.sqlite")
         other = Cluster(cluster.path.parent)
         other.path = path
-        async with other.store("others") as others, other.running(1) as controller:
+        async with other.store() as others, other.running(1) as controller:
             await other.register(others, 2)
             await trio.sleep(NOTICED_SECONDS)
             assert await create(controller, "t") is ErrorCode.NONE
@@ -326,7 +321,7 @@ async def test_an_event_that_fails_is_logged_and_everything_read_again(
             raise RuntimeError("a bug")
 
         monkeypatch.setattr(failed.brokers, "registrations_changed", fail)
-        async with cluster.store("broker-2") as other:
+        async with cluster.store() as other:
             await cluster.register(other, 2)
             await trio.sleep(NOTICED_SECONDS)
             assert "a bug" in caplog.text
@@ -338,7 +333,7 @@ async def test_an_event_that_fails_is_logged_and_everything_read_again(
 async def test_leaders_are_given_back_when_the_clock_says_so(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
-    async with cluster.store("others") as others, cluster.running(1) as controller:
+    async with cluster.store() as others, cluster.running(1) as controller:
         await cluster.register(others, 2)
         await trio.sleep(NOTICED_SECONDS)
         assert await create(controller, "t") is ErrorCode.NONE
@@ -358,7 +353,7 @@ async def test_leaders_are_given_back_when_the_clock_says_so(
 async def test_altered_settings_of_a_topic_become_known(
     cluster: Cluster, autojump_clock: MockClock
 ) -> None:
-    async with cluster.running(1) as controller, cluster.store("other") as other:
+    async with cluster.running(1) as controller, cluster.store() as other:
         assert await create(controller, "t", assignments=[(0, [1])]) is ErrorCode.NONE
         altered = {"retention.ms": "5"}
         await other.set(znodes.topic_config_path("t"), znodes.encode_config(altered))
@@ -392,7 +387,7 @@ async def test_an_election_that_loses_an_answer_is_held_again(
     cluster: Cluster, reader: EmbeddedStore, autojump_clock: MockClock
 ) -> None:
     async with cluster.running(1) as controller:
-        async with cluster.store("broker-2") as other:
+        async with cluster.store() as other:
             await cluster.register(other, 2)
             await trio.sleep(NOTICED_SECONDS)
             assert await create(controller, "t", assignments=[(0, [2, 1])]) is ErrorCode.NONE

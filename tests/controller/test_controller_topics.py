@@ -28,7 +28,7 @@ async def controller(cluster: Cluster) -> AsyncIterator[Controller]:
 
 @pytest.fixture
 async def reader(cluster: Cluster) -> AsyncIterator[EmbeddedStore]:
-    async with cluster.store("reader") as store:
+    async with cluster.store() as store:
         yield store
 
 
@@ -185,7 +185,7 @@ async def test_a_broker_that_cannot_take_a_partition_up_is_logged(
 
 
 async def test_replicas_go_to_all_brokers_there_are(cluster: Cluster) -> None:
-    async with cluster.store("others") as others:
+    async with cluster.store() as others:
         await cluster.register(others, 2, 3)
         async with cluster.running() as controller:
             cluster.channel.sent.clear()
@@ -443,8 +443,7 @@ async def test_a_broker_that_was_not_elected_refuses_to_decide(
 async def test_the_store_lost_is_told_as_no_controller(
     cluster: Cluster, controller: Controller, reader: EmbeddedStore
 ) -> None:
-    cluster.clock.advance(60_000)
-    reader.poll(cluster.clock.now_ms())
+    cluster.let_others_time_out(reader)
     with pytest.raises(NoNode):
         await reader.get("/controller")
     try:  # it may have noticed before it was asked

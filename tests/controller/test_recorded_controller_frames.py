@@ -23,6 +23,7 @@ from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import PartitionState
 from odradek.common.topic_partition import TopicPartition
 from odradek.config.broker_config import BrokerConfig
+from odradek.metadata_store import znodes
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import read_response_header, request_header
 from odradek.protocol.messages import request_message, response_message
@@ -90,6 +91,8 @@ async def broker_of(frame: Frame, folder: Path) -> AsyncIterator[Broker]:
         nursery.start_soon(broker.run, lambda advertised: ready.set())
         await ready.wait()
         broker.controller.broker_epoch = frame.body.broker_epoch
+        epoch = str(frame.body.controller_epoch).encode()
+        await broker.metadata_store.set(znodes.CONTROLLER_EPOCH, epoch)  # it was elected
         yield broker
         nursery.cancel_scope.cancel()
 
@@ -97,6 +100,7 @@ async def broker_of(frame: Frame, folder: Path) -> AsyncIterator[Broker]:
 async def replay(broker: Broker, frame: Frame) -> Any:
     answered = trio.Event()
     connection = Connection(broker.dispatcher, "PLAINTEXT", "127.0.0.1:5", 1 << 20, answered.set)
+    connection.is_broker = True
     connection.process([memoryview(bytearray(frame.request))])
     with trio.fail_after(60):
         await answered.wait()

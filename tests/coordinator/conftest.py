@@ -256,10 +256,12 @@ class HandlerBench:
         self.coordinators = SimpleNamespace(group=groups.coordinator)
         self.clock = groups.clock
         self.metadata_cache = MetadataCache(1)
-        self.admission = Admission()
+        self.topics_in_creation: set[str] = set()
+        self.admission = Admission(lambda connection: False)
+        self.admission.authorize_by(lambda *what, **_logged: self.authorize(*what))
         self.controller = self
         self.is_active = True
-        self.config = BrokerConfig.from_sources({})
+        self.config = BrokerConfig.from_sources({"odradek.await.topic.creation": "true"})
         self.features = Features()
         self.features.take_up({"group.version": 1}, 1)
         self._dispatcher = Dispatcher(self, REGISTRATIONS)

@@ -72,7 +72,7 @@ def test_what_is_no_expression_of_re2s_is_refused(bench: ExpressionBench, expres
     answer = bench.join_by("m1", expression)
     assert answer.error is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert answer.error_message is not None
-    assert repr(expression) in answer.error_message
+    assert f"`{expression}`" in answer.error_message
     assert bench.coordinator.consumer_groups == []
 
 

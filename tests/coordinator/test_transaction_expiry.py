@@ -182,3 +182,37 @@ def test_many_ids_are_removed_in_batches_of_bounded_size(bench: TransactionBench
             assert sum(len(record.key or b"") for record in batch.records) <= 16_384
             removed += [record for record in batch.records if record.value is None]
     assert len(removed) == 60
+
+
+@pytest.mark.parametrize("step_ms", [3_600_000, -3_600_000])
+def test_a_wall_clock_that_is_set_neither_aborts_a_transaction_nor_spares_it(
+    bench: TransactionBench, step_ms: int
+) -> None:
+    bench.bring_to(TransactionState.ONGOING)
+    bench.clock.set_wall_clock(bench.clock.now_ms() + step_ms)
+    pass_in_steps(bench, TIMEOUT_MS)
+    assert bench.state is TransactionState.ONGOING
+    bench.advance(CHECK_MS)
+    assert bench.state is TransactionState.PREPARE_ABORT
+
+
+def test_a_loaded_transaction_has_what_is_left_of_its_time(bench: TransactionBench) -> None:
+    bench.bring_to(TransactionState.ONGOING)
+    pass_in_steps(bench, TIMEOUT_MS - 2 * CHECK_MS)
+    bench.restart()
+    pass_in_steps(bench, 2 * CHECK_MS)
+    assert bench.state is TransactionState.ONGOING
+    bench.advance(CHECK_MS)
+    assert bench.state is TransactionState.PREPARE_ABORT
+
+
+def test_a_loaded_transaction_that_began_in_the_future_has_all_of_its_time(
+    bench: TransactionBench,
+) -> None:
+    bench.bring_to(TransactionState.ONGOING)
+    bench.clock.set_wall_clock(bench.clock.now_ms() - 3_600_000)
+    bench.restart()
+    pass_in_steps(bench, TIMEOUT_MS)
+    assert bench.state is TransactionState.ONGOING
+    bench.advance(CHECK_MS)
+    assert bench.state is TransactionState.PREPARE_ABORT

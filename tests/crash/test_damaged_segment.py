@@ -17,6 +17,7 @@ from kafka.errors import CorruptRecordError
 from support.raw_connection import RawConnection
 
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
 
 CORRUPT_MESSAGE = 2
 BATCHES = 30
@@ -76,10 +77,17 @@ def batch_positions(data: bytes) -> list[tuple[int, int]]:
 def damaged(start_broker, topic: str):
     """Start over with one byte of a batch in the first, closed, segment wrong."""
 
-    def damage(byte: int) -> tuple[BrokerProcess, list[tuple[int, int]], int]:
+    def damage(
+        byte: int, *, is_killed: bool = False
+    ) -> tuple[BrokerProcess, list[tuple[int, int]], int]:
         broker = start_broker()
         write_batches(broker, topic)
-        assert broker.stop() == 0
+        if is_killed:
+            checkpoint = Path(broker.data_dir) / "recovery-point-offset-checkpoint"
+            wait_until(lambda: checkpoint.exists() and topic in checkpoint.read_text())
+            broker.kill()
+        else:
+            assert broker.stop() == 0
         segments = sorted(Path(broker.data_dir).glob(f"{topic}-0/*.log"))
         assert len(segments) > 2
         data = bytearray(segments[0].read_bytes())
@@ -109,6 +117,18 @@ def test_a_damaged_header_is_read_up_to_and_answered_corrupt(damaged, topic, byt
         assert behind.error_code == 0
         assert struct.unpack_from(">q", behind.records)[0] == BATCHES - 1
     assert broker.is_running
+
+
+def test_a_kill_costs_nothing_behind_a_damaged_byte_in_an_old_segment(damaged, topic) -> None:
+    broker, batches, index = damaged(PAYLOAD_AT, is_killed=True)
+    with RawConnection(broker.port) as connection:
+        refused = fetch(connection, topic, batches[index][0], FETCH_BYTES_MAX)
+        assert refused == Fetched(CORRUPT_MESSAGE, b"")
+        for offset in (batches[index - 1][0], batches[index + 1][0], BATCHES - 1):
+            whole = fetch(connection, topic, offset, FETCH_BYTES_MAX)
+            assert whole.error_code == 0
+            assert struct.unpack_from(">q", whole.records)[0] == offset
+    assert list(Path(broker.data_dir).glob("*/*.cut")) == []
 
 
 @pytest.mark.clients

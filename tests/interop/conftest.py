@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.kafka_jars import kafka_jars
+from support.kafka_jars import command_of_java, kafka_jars
 from support.kafka_process import KafkaProcess
 
 HERE = Path(__file__).parent
@@ -54,12 +53,9 @@ def kafka_libs() -> Path:
 
 
 @pytest.fixture(scope="session")
-def java_command(kafka_libs: Path) -> list[str]:
+def java_command() -> list[str]:
     """What goes before the name of a class of Kafka's, or of `java/`, to run it."""
-    runtime = need("java", "install a JDK of 17 or later, such as Debian's default-jdk-headless.")
-    class_path = os.pathsep.join([str(kafka_libs.with_name("classes")), f"{kafka_libs}/*"])
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return [runtime, "-Xmx256m", "-XX:TieredStopAtLevel=1", quiet, "-cp", class_path]
+    return command_of_java()
 
 
 @pytest.fixture(scope="session")
@@ -123,3 +119,12 @@ def kcat() -> Run:
         return run_to_end(program, "-m", "60", *arguments, **how)
 
     return run_kcat
+
+
+def kafka_3_9_jars() -> Path:
+    """The folder of the jars of the last Kafka that has ZooKeeper, fetched by Maven."""
+    maven = need("mvn", "install Maven, such as Debian's maven.")
+    project = HERE / "java_kafka_3_9"
+    copy = (maven, "-q", "-B", "dependency:copy-dependencies")
+    run_to_end(*copy, cwd=project, seconds_max=BUILD_SECONDS_MAX)
+    return project / "target" / "dependency"

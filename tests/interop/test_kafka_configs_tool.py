@@ -56,7 +56,12 @@ def test_one_broker_and_all_of_them(configs: Configs) -> None:
     configs("--alter", *default, "--add-config", "log.retention.ms=99")
     configs("--alter", *own, "--add-config", "log.retention.ms=98")
     of_all = "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=99"
-    assert configs("--describe", *default)[1:] == [reported("log.retention.ms", "99", of_all)]
+    # A cluster of 4.3 has this one from its beginning on, for eligible leader replicas (KIP-966).
+    insync = "DYNAMIC_DEFAULT_BROKER_CONFIG:min.insync.replicas=1"
+    assert sorted(configs("--describe", *default)[1:]) == [
+        reported("log.retention.ms", "99", of_all),
+        reported("min.insync.replicas", "1", insync),
+    ]
     mine = "DYNAMIC_BROKER_CONFIG:log.retention.ms=98"
     static = "DEFAULT_CONFIG:log.retention.hours=168"
     assert configs("--describe", *own)[1:] == [

@@ -59,4 +59,6 @@ def test_the_features_tool_is_told_why_not(java_command, start_broker) -> None:
         check=False,
     )
     assert refused.returncode == 1
-    assert "the controller supports levels 0 to 2" in refused.stdout + refused.stderr
+    assert "Invalid update version 3 for feature transaction.version" in (
+        refused.stdout + refused.stderr
+    )

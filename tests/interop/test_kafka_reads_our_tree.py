@@ -5,7 +5,7 @@ Ours leave a deletion and a reassignment unfinished, which Kafka's controller ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +20,7 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 from support.broker_cluster import BROKER_IDS, BrokerCluster, View
 from support.config_cases import BROKER, SET, TOPIC
 from support.config_requests import alter_configs, describe_config
-from support.kafka_process import KafkaProcess
+from support.kafka_process import KafkaZooKeeperProcess
 from support.raw_connection import RawConnection
 
 from odradek.common.errors import ErrorCode
@@ -28,7 +28,7 @@ from odradek.protocol import messages
 from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
-from .conftest import BUILD_SECONDS_MAX, HERE, need, run_to_end
+from .conftest import kafka_3_9_jars
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(880)]
 
@@ -53,49 +53,6 @@ REASSIGN_VERSION, DELETE_VERSION = 0, 4
 
 Topics = dict[str, tuple[str, dict[int, list[int]]]]
 """The id of each topic, and the replicas of its partitions."""
-
-
-class KafkaZooKeeperProcess(KafkaProcess):
-    """Kafka 3.9 in ZooKeeper mode.
-
-    Args:
-        libs: the folder of its jars.
-        data_dir: where its logs lie.
-        broker_id: its id in the cluster.
-        connect: host:port/chroot of the tree.
-        settings: over those of one broker among a few.
-    """
-
-    def __init__(
-        self,
-        libs: Path,
-        data_dir: Path,
-        *,
-        broker_id: int,
-        connect: str,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        self._broker_id = broker_id
-        self._connect = connect
-        super().__init__(libs, data_dir, settings=settings)
-
-    def _format(self) -> None:
-        """There is nothing to format before KRaft, but the properties must be there."""
-        settings = {
-            "broker.id": str(self._broker_id),
-            "broker.rack": f"rack-{self._broker_id}",
-            "zookeeper.connect": self._connect,
-            "zookeeper.session.timeout.ms": "60000",
-            "listeners": f"PLAINTEXT://{self.bootstrap}",
-            "log.dirs": str(self.data_dir),
-            "offsets.topic.replication.factor": "1",
-            "offsets.topic.num.partitions": "1",
-            "auto.create.topics.enable": "false",
-            "auto.leader.rebalance.enable": "false",
-            "controlled.shutdown.retry.backoff.ms": "200",
-            **self.settings,
-        }
-        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
 Brokers = dict[int, KafkaZooKeeperProcess]
@@ -141,11 +98,7 @@ def our_life(
 @pytest.fixture(scope="module")
 def kafkas(our_life: OurLife) -> Iterator[Brokers]:
     """Three Kafka brokers with the ids and the files of ours."""
-    maven = need("mvn", "install Maven, such as Debian's maven.")
-    project = HERE / "java_kafka_3_9"
-    copy = (maven, "-q", "-B", "dependency:copy-dependencies")
-    run_to_end(*copy, cwd=project, seconds_max=BUILD_SECONDS_MAX)
-    libs = project / "target" / "dependency"
+    libs = kafka_3_9_jars()
     cluster = our_life.cluster
 
     def start(broker_id: int) -> KafkaZooKeeperProcess:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
+from support.unsynced_store import UnsyncedStore
 
 from odradek.broker.interbroker.feature_follower import FeatureFollower, FeaturesNotSupported
 from odradek.common.errors import ErrorCode, KafkaError
@@ -139,21 +140,21 @@ OF_KAFKA_4_3_1 = [
 @pytest.mark.parametrize(("update", "is_done"), OF_KAFKA_4_3_1)
 def test_what_kafka_refuses_is_refused(update: FeatureUpdate, is_done: bool) -> None:
     level = {GROUP: 1, TRANSACTION: 2}.get(update.name, 0)
-    assert (why_not(update, level, {1: NEW}) is None) == is_done
+    assert (why_not(update, level, 1, {1: NEW}) is None) == is_done
 
 
 def test_a_downgrade_does_not_raise_a_level() -> None:
-    assert why_not(FeatureUpdate(GROUP, 1, SAFE), 0, {1: NEW}) is not None
-    assert why_not(FeatureUpdate(GROUP, 1, UP), 0, {1: NEW}) is None
+    assert why_not(FeatureUpdate(GROUP, 1, SAFE), 0, 1, {1: NEW}) is not None
+    assert why_not(FeatureUpdate(GROUP, 1, UP), 0, 1, {1: NEW}) is None
 
 
 def test_every_live_broker_has_to_support_a_level() -> None:
     brokers = {1: NEW, 3: HALF}
-    assert why_not(FeatureUpdate(TRANSACTION, 1, UP), 0, brokers) is None
-    refusal = why_not(FeatureUpdate(TRANSACTION, 2, UP), 0, brokers)
+    assert why_not(FeatureUpdate(TRANSACTION, 1, UP), 0, 1, brokers) is None
+    refusal = why_not(FeatureUpdate(TRANSACTION, 2, UP), 0, 1, brokers)
     assert refusal is not None
-    assert "broker 3" in refusal
-    assert why_not(FeatureUpdate(GROUP, 0, SAFE), 1, {1: NEW, 2: OLD}) is None
+    assert "Broker 3" in refusal
+    assert why_not(FeatureUpdate(GROUP, 0, SAFE), 1, 1, {1: NEW, 2: OLD}) is None
 
 
 # -- the controller writes --------------------------------------------------------------------
@@ -166,7 +167,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[EmbeddedStore]:
-    store = EmbeddedStore(tmp_path / "metadata.sqlite", clock=clock, owner="1")
+    store = UnsyncedStore(tmp_path / "metadata.sqlite", clock=clock)
     await store.open()
     yield store
     await store.close()
@@ -176,7 +177,7 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[EmbeddedSto
 async def other_store(
     tmp_path: Path, clock: ManualClock, store: EmbeddedStore
 ) -> AsyncIterator[EmbeddedStore]:
-    other = EmbeddedStore(tmp_path / "metadata.sqlite", clock=clock, owner="2")
+    other = UnsyncedStore(tmp_path / "metadata.sqlite", clock=clock)
     await other.open()
     yield other
     await other.close()
@@ -232,7 +233,7 @@ async def test_a_node_that_cannot_be_read_stays(fenced: FencedStore) -> None:
     assert (await fenced.store.get("/feature")).data == b"{"
     with pytest.raises(KafkaError) as refusal:
         await update_features(
-            fenced, {1: NEW}, [FeatureUpdate(GROUP, 0, SAFE)], validate_only=False
+            fenced, 1, {1: NEW}, [FeatureUpdate(GROUP, 0, SAFE)], validate_only=False
         )
     assert refusal.value.code is ErrorCode.FEATURE_UPDATE_FAILED
 
@@ -241,6 +242,7 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
     with pytest.raises(KafkaError) as refusal:
         await update_features(
             fenced,
+            1,
             {1: NEW},
             [FeatureUpdate(TRANSACTION, 1, SAFE), FeatureUpdate(GROUP, 2, UP)],
             validate_only=False,
@@ -250,6 +252,7 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
     assert await fenced.store.get_many(["/feature"]) == [None]
     await update_features(
         fenced,
+        1,
         {1: NEW},
         [FeatureUpdate(TRANSACTION, 1, SAFE), FeatureUpdate(GROUP, 0, UNSAFE)],
         validate_only=False,
@@ -259,7 +262,7 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
 
 async def test_a_wish_for_what_is_there_writes_nothing(fenced: FencedStore) -> None:
     async def target(update: FeatureUpdate, *, validate_only: bool = False) -> None:
-        await update_features(fenced, {1: NEW}, [update], validate_only=validate_only)
+        await update_features(fenced, 1, {1: NEW}, [update], validate_only=validate_only)
 
     await target(FeatureUpdate(GROUP, 1, UP))
     await target(FeatureUpdate(GROUP, 0, SAFE), validate_only=True)
@@ -275,7 +278,7 @@ async def test_a_controller_that_was_replaced_changes_nothing(
     await other_store.set("/controller_epoch", b"2")
     with pytest.raises(ControllerMoved):
         await update_features(
-            fenced, {1: NEW}, [FeatureUpdate(GROUP, 0, SAFE)], validate_only=False
+            fenced, 1, {1: NEW}, [FeatureUpdate(GROUP, 0, SAFE)], validate_only=False
         )
     assert await other_store.get_many(["/feature"]) == [None]
 

@@ -57,7 +57,7 @@ def update(
     *states: PartitionState,
     brokers: Sequence[LiveBroker] = BROKERS,
     controller_id: int = 1,
-    is_full: bool = False,
+    is_full: bool | None = False,
 ) -> list[TopicPartition]:
     return cache.update_metadata(MetadataUpdate(controller_id, 1, brokers, states, is_full))
 
@@ -156,6 +156,28 @@ def test_an_update_that_names_everything_deletes_what_it_does_not_name(
     assert set(deleted) == {TopicPartition("orders", 0), TopicPartition("clicks", 0)}
     assert cache.get_all_partitions() == {TopicPartition("orders", 1)}
     assert cache.is_complete
+
+
+def test_an_update_that_is_not_marked_is_complete_with_all_topics_of_the_store(
+    cache: MetadataCache,
+) -> None:
+    """Kafka's controller in ZooKeeper mode sends the brokers, then the partitions, unmarked."""
+    assert not cache.is_complete_with(set())
+    update(cache, is_full=None, brokers=[broker(2)])
+    assert not cache.is_complete_with(set())
+    update(cache, is_full=None)
+    assert cache.is_complete_with(set())
+    assert not cache.is_complete_with({"orders"})
+    update(cache, state("orders", 0), is_full=None)
+    assert cache.is_complete_with({"orders"})
+    assert not cache.is_complete_with({"orders", "clicks"})
+
+
+def test_a_controller_that_marks_its_updates_is_waited_for(cache: MetadataCache) -> None:
+    update(cache, state("orders", 0), is_full=False)
+    assert not cache.is_complete_with({"orders"})
+    update(cache, state("orders", 0), is_full=True)
+    assert cache.is_complete_with({"orders"})
 
 
 def test_partitions_merge_with_those_that_are_known(cache: MetadataCache) -> None:

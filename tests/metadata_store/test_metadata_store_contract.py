@@ -63,15 +63,15 @@ async def open_session(
     if request.param == "embedded":
 
         def make(owner: str) -> MetadataStore:
-            return EmbeddedStore(path, clock=SystemClock(), owner=owner, poll_interval_ms=5)
+            return EmbeddedStore(path, clock=SystemClock(), poll_interval_ms=5)
 
     elif request.param == "embedded in two processes":
         process: StoreProcess = request.getfixturevalue("store_process")
 
         def make(owner: str) -> MetadataStore:
             if owner == "broker-2":
-                return EmbeddedStore(path, clock=SystemClock(), owner=owner, poll_interval_ms=5)
-            return RemoteStore(process, nursery, path, owner=owner, poll_interval_ms=5)
+                return EmbeddedStore(path, clock=SystemClock(), poll_interval_ms=5)
+            return RemoteStore(process, nursery, path, poll_interval_ms=5)
 
     else:
         server: ZooKeeperProcess = request.getfixturevalue("zookeeper")

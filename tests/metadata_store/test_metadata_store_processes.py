@@ -40,9 +40,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def store(path: Path, nursery: trio.Nursery) -> AsyncIterator[EmbeddedStore]:
     """A session that this process holds."""
-    here = EmbeddedStore(
-        path, clock=SystemClock(), owner="here", session_timeout_ms=LONG_MS, poll_interval_ms=5
-    )
+    here = EmbeddedStore(path, clock=SystemClock(), session_timeout_ms=LONG_MS, poll_interval_ms=5)
     await here.open()
     nursery.start_soon(here.run)
     yield here
@@ -53,12 +51,8 @@ async def store(path: Path, nursery: trio.Nursery) -> AsyncIterator[EmbeddedStor
 def open_there(path: Path, nursery: trio.Nursery) -> Callable[..., Awaitable[RemoteStore]]:
     """Open a session in another process."""
 
-    async def open_one(
-        process: StoreProcess, owner: str, session_timeout_ms: int = LONG_MS
-    ) -> RemoteStore:
-        there = RemoteStore(
-            process, nursery, path, owner=owner, session_timeout_ms=session_timeout_ms
-        )
+    async def open_one(process: StoreProcess, session_timeout_ms: int = LONG_MS) -> RemoteStore:
+        there = RemoteStore(process, nursery, path, session_timeout_ms=session_timeout_ms)
         await there.open()
         nursery.start_soon(ends_with_its_process, there.run)
         return there
@@ -102,7 +96,7 @@ async def test_ephemeral_nodes_of_a_killed_process_go_long_before_its_lease(
     await store.create("/ids")
     await store.watch("/ids", reported)
     with StoreProcess() as process:
-        there = await open_there(process, "there")
+        there = await open_there(process)
         await there.create("/ids/1", ephemeral=True)
         await there.create("/ids/kept")
         await reported.until(lambda: has_children(store, "/ids", ["1", "kept"]))
@@ -117,7 +111,7 @@ async def test_a_frozen_process_loses_its_session_when_its_lease_runs_out(
     await store.create("/ids")
     await store.watch("/ids", reported)
     with StoreProcess() as process:
-        there = await open_there(process, "there", SHORT_MS)
+        there = await open_there(process, SHORT_MS)
         former = there.session_id
         await there.create("/ids/1", b"first", ephemeral=True)
         process.pause()
@@ -137,7 +131,7 @@ async def test_a_process_frozen_for_less_than_its_lease_keeps_its_session(
     store: EmbeddedStore, open_there: Callable[..., Awaitable[RemoteStore]]
 ) -> None:
     with StoreProcess() as process:
-        there = await open_there(process, "there")
+        there = await open_there(process)
         await there.create("/1", b"here", ephemeral=True)
         process.pause()
         reported = Told()
@@ -153,12 +147,12 @@ async def test_a_registration_passes_from_a_killed_process_to_its_next_life(
     store: EmbeddedStore, open_there: Callable[..., Awaitable[RemoteStore]]
 ) -> None:
     with StoreProcess() as first:
-        there = await open_there(first, "broker-1")
+        there = await open_there(first)
         await there.create("/1", ephemeral=True)
         epoch = (await store.get("/1")).creation_id
         first.kill()
     with StoreProcess() as second:
-        again = await open_there(second, "broker-1")
+        again = await open_there(second)
         await again.create("/1", ephemeral=True)
         assert (await store.get("/1")).creation_id > epoch
 
@@ -187,7 +181,7 @@ async def test_processes_that_count_together_lose_and_double_nothing(
 ) -> None:
     await store.multi([Create("/fence"), Create("/taken"), Create("/count", b"0")])
     with StoreProcess() as second, StoreProcess() as third:
-        contenders = [store, await open_there(second, "2"), await open_there(third, "3")]
+        contenders = [store, await open_there(second), await open_there(third)]
         with trio.fail_after(240):
             async with trio.open_nursery() as nursery:
                 for contender in contenders:
@@ -203,7 +197,7 @@ async def test_a_check_fences_another_process_from_the_change_on(
     """As a controller that was replaced is kept from writing."""
     await store.multi([Create("/epoch"), Create("/state", b"of the first")])
     with StoreProcess() as process:
-        there = await open_there(process, "there")
+        there = await open_there(process)
         await there.multi([Check("/epoch", 0), SetData("/state", b"of the first, too")])
         await store.set("/epoch", b"2", 0)
         with pytest.raises(BadVersion):
@@ -219,7 +213,7 @@ async def test_a_process_killed_in_the_middle_of_its_writes_leaves_each_whole(
     reported = Told()
     await store.watch("/left", reported)
     with StoreProcess() as process:
-        there = await open_there(process, "there")
+        there = await open_there(process)
 
         async def write(number: int) -> None:
             data = str(number).encode()

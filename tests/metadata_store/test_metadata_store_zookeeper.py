@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -10,6 +12,7 @@ from uuid import uuid4
 import pytest
 import trio
 from kazoo.client import KazooClient
+from kazoo.loggingsupport import BLATHER
 from kazoo.security import make_digest_acl
 from support.cuttable_proxy import CuttableProxy
 
@@ -27,10 +30,12 @@ from odradek.metadata_store.store import (
 from odradek.metadata_store.zookeeper.zookeeper_store import ZooKeeperStore
 from odradek.runtime.clock import SystemClock
 from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
+from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 TLS = Path(__file__).parent / "data" / "zookeeper_tls"
 SESSION_TIMEOUT_MS = 60_000
+HOUR_SECONDS = 3_600
 SOON_MS = 8_000
 """A session that soon misses its server, and runs out."""
 pytestmark = pytest.mark.slow
@@ -64,9 +69,7 @@ async def open_store(
     async with AsyncExitStack() as stores:
 
         async def open_one(connect: str = zookeeper.address, **settings: str) -> MetadataStore:
-            store = make_store(
-                config_of(connect + chroot, settings), tmp_path, clock=SystemClock(), owner="1"
-            )
+            store = make_store(config_of(connect + chroot, settings), tmp_path, clock=SystemClock())
             await store.open()
             stores.push_async_callback(store.close)
             nursery.start_soon(store.run)
@@ -112,6 +115,47 @@ def own_zookeeper(tmp_path: Path) -> Iterator[ZooKeeperProcess]:
     server.start()
     yield server
     server.kill()
+
+
+class Pings(logging.Handler):
+    """Counts the pings that kazoo logs, from its threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "Ping" in record.getMessage()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step_seconds", [HOUR_SECONDS, -HOUR_SECONDS])
+async def test_a_session_is_kept_alive_whatever_the_wall_clock_is_set_to(
+    zookeeper: ZooKeeperProcess,
+    chroot: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    step_seconds: int,
+) -> None:
+    store = ZooKeeperStore(zookeeper.address + chroot, session_timeout_ms=SOON_MS)
+    await store.open()
+    pings = Pings()
+    logger = logging.getLogger("odradek.zookeeper")
+    caplog.set_level(BLATHER, logger.name)
+    logger.addHandler(pings)
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + step_seconds)
+    try:
+        await trio.to_thread.run_sync(
+            lambda: wait_until(
+                lambda: pings.count > 2, SECONDS_MAX, "nothing is sent to the server"
+            )
+        )
+        assert store.session_state is SessionState.CONNECTED
+    finally:
+        logger.removeHandler(pings)
+        monkeypatch.undo()
+        await store.close()
 
 
 async def test_a_session_goes_on_when_the_server_is_killed_and_started_again(
@@ -313,7 +357,7 @@ async def test_a_tree_that_is_closed_to_others_is_open_to_the_digest_it_was_give
 def test_acls_without_anybody_to_own_them_are_refused(tmp_path: Path) -> None:
     config = config_of("127.0.0.1:1", {"set_acl": "true"})
     with pytest.raises(ConfigError, match=r"zookeeper\.set\.acl=true needs .* zookeeper\.digest"):
-        make_store(config, tmp_path, clock=SystemClock(), owner="1")
+        make_store(config, tmp_path, clock=SystemClock())
 
 
 # --- TLS ----------------------------------------------------------------------------------------
@@ -397,4 +441,4 @@ def test_tls_settings_that_cannot_be_used_say_so(
 ) -> None:
     config = config_of("localhost:1", {**OURS, **changed})
     with pytest.raises(ConfigError, match=reported):
-        make_store(config, tmp_path, clock=SystemClock(), owner="1")
+        make_store(config, tmp_path, clock=SystemClock())

@@ -80,3 +80,45 @@ def test_an_announced_length_takes_no_memory_before_its_bytes_come() -> None:
     region = reader.tail_region()
     assert region is not None
     assert len(region) <= TAIL_BYTES_MIN
+
+
+@given(
+    payloads=st.lists(st.binary(max_size=40), max_size=30),
+    frames_max=st.integers(1, 10),
+    data=st.data(),
+)
+def test_who_takes_some_frames_at_once_gets_them_all(
+    payloads: list[bytes], frames_max: int, data: st.DataObject
+) -> None:
+    stream = framed(*payloads)
+    reader = FrameReader(100)
+    frames: list[bytes] = []
+    position = 0
+    while position < len(stream):
+        size = data.draw(st.integers(1, len(stream) - position))
+        given_now = reader.receive(memoryview(stream[position : position + size]), frames_max)
+        assert len(given_now) <= frames_max + 1  # one that was unfinished
+        frames += map(bytes, given_now)
+        while reader:
+            frames.append(bytes(reader.take()))
+        position += size
+    assert frames == payloads
+    assert not reader.has_unfinished_frame
+    assert not reader.held_bytes
+
+
+def test_frames_that_are_left_take_no_more_memory_than_their_bytes() -> None:
+    reader = FrameReader(100)
+    stream = framed(*[b""] * 10_000)
+    assert len(reader.feed(memoryview(stream), 10)) == 10
+    assert reader.held_bytes == 4 * 9_990
+
+
+@pytest.mark.parametrize("size", [-1, 101])
+def test_an_absurd_length_among_frames_that_are_left_ends_them(size: int) -> None:
+    reader = FrameReader(100)
+    stream = framed(b"a", b"b") + struct.pack(">i", size) + framed(b"c")
+    assert [bytes(frame) for frame in reader.feed(memoryview(stream), 1)] == [b"a"]
+    assert bytes(reader.take()) == b"b"
+    assert not reader
+    assert reader.failure is not None

@@ -67,7 +67,7 @@ def test_a_summary_names_keyless_records_and_times_out_of_range(codec: Compressi
     ]
     summary = summarize_records(RecordBatch(build_batch(records, compression=codec)), 100, 300)
     assert summary.keyless == [1, 4]
-    assert summary.out_of_range == [1, 4]
+    assert summary.out_of_range == {1: 99, 4: 301}
     assert summary.max_timestamp == 301
 
 

@@ -423,6 +423,29 @@ def test_a_disk_that_is_full_is_tried_again(
     assert both.following[T0].raw == both.leading[T0].raw
 
 
+def test_a_full_disk_tells_the_partitions_host_and_fills_no_log(
+    cluster: MakeCluster,
+    full_disk: Callable[[bool], None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line for each try of each partition would be what fills the next disk."""
+    both = cluster()
+    both.leading[T0].lead(0, b"a")
+    both.followers.follow(0)
+    told: list[ErrorCode] = []
+    monkeypatch.setattr(
+        both.following[T0].partition.host, "write_refused", lambda _, why: told.append(why.code)
+    )
+    full_disk(True)
+    for now_ms in range(0, 5 * BACKOFF_MS, BACKOFF_MS):
+        plan = both.fetch(now_ms=now_ms)
+        both.fetcher.fetch_answered(plan, both.leader.fetch(plan), now_ms)
+    full_disk(False)
+    assert told == [ErrorCode.KAFKA_STORAGE_ERROR] * 5
+    assert [each for each in caplog.messages if "append" in each] == []
+
+
 def test_a_log_that_cannot_be_cut_fails_its_partition(
     cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
 from odradek.replication.fetcher.fetch_state import InitialFetchState
 from odradek.replication.partition.partition import FetchIsolation, IsrChangeOutcome, Partition
+from odradek.replication.purgatory.idle_partition_cache import IdlePartitionCache, idle_partition
 from odradek.replication.read.fetch import (
     FetchParams,
     FetchPartition,
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 T0 = TopicPartition("t", 0)
 LAG_MS_MAX = 30_000
 ALL = (1, 2, 3)
+
+
+def params_of(broker_id: int) -> FetchParams:
+    return FetchParams(0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=broker_id)
 
 
 class RecordedPeers:
@@ -84,14 +89,19 @@ class Leader:
 
     def fetch(self, broker_id: int, offset: int, log_start: int = 0) -> FetchPartitionData:
         """What a follower is answered that asks for an offset."""
+        return self.answered(broker_id, offset, log_start)[1]
+
+    def answered(
+        self, broker_id: int, offset: int, log_start: int = 0
+    ) -> tuple[FetchPartition, FetchPartitionData]:
+        """The same, and how it asks."""
         answers: list[FetchResults] = []
-        params = FetchParams(0, 1, 1 << 20, FetchIsolation.LOG_END, replica_id=broker_id)
         requested = FetchPartition(
             T0, bytes(16), offset, 1 << 20, self.partition.leader_epoch, log_start_offset=log_start
         )
-        self.bench.manager.fetch_messages(params, [requested], answers.append)
+        self.bench.manager.fetch_messages(params_of(broker_id), [requested], answers.append)
         ((_, data),) = answers[0]
-        return data
+        return requested, data
 
     def wait(self, milliseconds: int) -> None:
         self.bench.advance(milliseconds)
@@ -107,6 +117,27 @@ class Leader:
 @pytest.fixture
 def leader(bench: Bench) -> Leader:
     return Leader(bench)
+
+
+def test_an_older_fetch_that_is_read_late_does_not_hide_how_far_a_follower_is(
+    leader: Leader,
+) -> None:
+    """As after a freeze of the leader, with both in its sockets. Kafka looks at all partitions of
+    a session with each fetch; a partition that is idle here must not stay so."""
+    leader.lead(isr=(1, 2))
+    leader.append(3)
+    table = leader.bench.manager.partitions
+    newer = leader.answered(2, 3)
+    idle = idle_partition(table, params_of(2), *newer)
+    assert idle is not None
+    session = IdlePartitionCache(leader.bench.manager.delayed_fetch)
+    session.add(idle)
+    leader.fetch(2, 1)
+    assert leader.partition.remote_replicas[2].log_end_offset == 1
+    assert session.idle == {}
+    assert idle_partition(table, params_of(2), *newer) is None
+    leader.fetch(2, 3)
+    assert idle_partition(table, params_of(2), *newer) is not None
 
 
 def test_the_high_watermark_is_the_least_end_over_the_isr(leader: Leader) -> None:

@@ -39,6 +39,10 @@ def test_whatever_happens_nothing_acknowledged_is_lost(first: int) -> None:
         run_seed(seed)
 
 
+def test_an_older_fetch_that_a_frozen_leader_reads_late_holds_nothing_up() -> None:
+    run_seed(1_000_113, steps=1_500)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 def test_in_a_million_steps_nothing_acknowledged_is_lost() -> None:

@@ -253,3 +253,52 @@ async def test_connections_are_counted_while_they_last(files):
         with trio.fail_after(60):
             while server.server.connection_counts() != {"SSL": (0, 1)}:
                 await trio.lowlevel.checkpoint()
+
+
+async def shaken_hands(server):
+    """A client whose handshake is over, and which was answered."""
+    stream = trio.SSLStream(
+        await server.connect(), server.client(), server_hostname="127.0.0.1", https_compatible=True
+    )
+    await stream.send_all(HELLO)
+    assert await stream.receive_some()
+    return stream
+
+
+async def test_an_address_has_no_more_tls_connections_than_it_may(files):
+    async with tls_server(files, max__connections__per__ip="1") as server:
+        first = await shaken_hands(server)
+        second = await server.connect()
+        assert await read_until_closed(second) == b""
+        await trio.aclose_forcefully(first)
+        while len(server.server.quotas):  # its end is noticed
+            await trio.lowlevel.checkpoint()
+        assert await server.ask(server.client()) == "User:ANONYMOUS says hello"
+
+
+async def test_a_tls_connection_makes_way_at_the_bound_of_descriptors(files):
+    async with tls_server(files) as server:
+        server.server.quotas._connections_max = 2
+        used = await shaken_hands(server)
+        unused = await server.connect()
+        await shaken_hands(server)
+        assert await read_until_closed(unused) == b""
+        await used.send_all(HELLO)
+        assert await used.receive_some()
+
+
+async def test_tls_connections_wait_at_the_maximum_until_one_ends(files):
+    async with tls_server(files, max__connections="1") as server, trio.open_nursery() as nursery:
+        first = await shaken_hands(server)
+        answers = []
+
+        async def ask():
+            answers.append(await server.ask(server.client()))
+
+        nursery.start_soon(ask)
+        await first.send_all(HELLO)
+        assert await first.receive_some()
+        assert not answers
+        assert len(server.server.quotas) == 1
+        await trio.aclose_forcefully(first)
+    assert answers == ["User:ANONYMOUS says hello"]

@@ -5,6 +5,7 @@ What a test expects is what it produced here; Spark is only ever on one side.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -111,13 +112,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark that starts and runs with little: two cores, no compilation beyond the first.
 
     It has Iceberg beside the connector; tests without a session of this folder use the default.
+    With `ODRADEK_TEST_WITHOUT_CONNECTOR` it has neither, as neither can be had for every Spark.
     """
     folder = tmp_path_factory.mktemp("spark")
-    installation = find_installation()
+    packages: list[str] = []
+    if "ODRADEK_TEST_WITHOUT_CONNECTOR" not in os.environ:
+        installation = find_installation()
+        packages = [*connector_packages(installation), *iceberg_packages(installation)]
     session = spark_session(
         "odradek tests",
         master="local[2]",
-        packages=[*connector_packages(installation), *iceberg_packages(installation)],
+        packages=packages,
         conf={
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",

@@ -14,8 +14,10 @@ from odradek.cli.main import main
 from odradek.common.errors import ErrorCode
 from odradek.common.sentinels import NO_EPOCH
 from odradek.common.topic_partition import TopicPartition
+from odradek.protocol.codec.message import Message
+from odradek.protocol.messages import FetchRequest
 from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
-from odradek.replication.fetcher.plans import FetchPlan, RequestPlan
+from odradek.replication.fetcher.plans import RequestPlan
 from odradek.replication.partition.partition import Partition
 from odradek.storage import Log, LogRead
 from odradek.storage.index.transaction_index import AbortedTxn
@@ -28,9 +30,9 @@ def follow_without_truncation() -> None:
     """
     encode = LeaderEndpoint.encode
 
-    def name_no_epochs(self: LeaderEndpoint, plan: RequestPlan) -> tuple[Any, int]:
+    def name_no_epochs(self: LeaderEndpoint, plan: RequestPlan) -> tuple[Message, int]:
         message, version = encode(self, plan)
-        if isinstance(plan, FetchPlan):
+        if isinstance(message, FetchRequest):
             for topic in message.topics:
                 for partition in topic.partitions:
                     partition.last_fetched_epoch = NO_EPOCH

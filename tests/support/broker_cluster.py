@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -61,7 +63,7 @@ class BrokerCluster:
     """Brokers 1, 2 and 3, each a process; a context manager that ends them.
 
     Args:
-        folder: where all their files lie.
+        folder: where all their files lie; those of a former cluster are taken over.
         zookeeper: the server to use; None: a file.
         settings: for every broker.
         ways: host:port at which some brokers reach the server, where it is not its own.
@@ -79,7 +81,7 @@ class BrokerCluster:
         self._ways = dict(ways or {})
         self.settings = {"auto.leader.rebalance.enable": "false", **(settings or {})}
         self.shared = folder / "shared"
-        self.shared.mkdir(parents=True)
+        self.shared.mkdir(parents=True, exist_ok=True)
         self.brokers = {broker_id: self._broker(broker_id) for broker_id in BROKER_IDS}
 
     def _broker(self, broker_id: int) -> BrokerProcess:
@@ -227,6 +229,11 @@ class BrokerCluster:
 
         return self._read(read)
 
+    def renewals(self) -> dict[int, int]:
+        """How often each session of the file was renewed, by its id."""
+        with closing(sqlite3.connect(self.shared / METADATA_FILE)) as file:
+            return dict(file.execute("SELECT id, renewals FROM sessions").fetchall())
+
     def children_in_tree(self, path: str) -> set[str]:
         """The names of a node's children in the metadata store."""
 
@@ -259,7 +266,6 @@ class BrokerCluster:
             return EmbeddedStore(
                 self.shared / METADATA_FILE,
                 clock=SystemClock(),
-                owner="a test",
                 busy_wait_ms_max=STORE_SECONDS_MAX * 1000,
             )
         from odradek.metadata_store.zookeeper.zookeeper_store import ZooKeeperStore

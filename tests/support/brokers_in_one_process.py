@@ -26,6 +26,7 @@ import trio
 
 from odradek.broker.broker import Broker
 from odradek.broker.start import make_broker
+from odradek.common.log_lines import log_to_stderr
 from odradek.config.broker_config import BrokerConfig
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.testing.process.broker_process import BrokerProcess
@@ -221,7 +222,5 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to_stderr(logging.INFO)
     trio.run(_main)

@@ -23,18 +23,26 @@ from odradek.controller.channel.channel import (
 from odradek.controller.controller import Controller
 from odradek.controller.registration import register_broker
 from odradek.metadata.metadata_cache import MetadataCache, MetadataUpdate
-from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
+from odradek.metadata_store.embedded.embedded_store import LOOK_FOR_DEAD_MS, EmbeddedStore
 from odradek.metadata_store.errors import StoreUnreachable
-from odradek.metadata_store.store import MetadataStore, Operation, Result, ensure_paths
+from odradek.metadata_store.store import (
+    SESSION_TIMEOUT_MS,
+    MetadataStore,
+    Operation,
+    Result,
+    ensure_paths,
+)
 from odradek.metadata_store.znodes import BROKER_IDS
 from odradek.runtime.clock import ManualClock
+
+from .unsynced_store import UnsyncedStore
 
 START_MS = 1_795_226_872_357
 
 Sent = tuple[int, ControllerRequest]
 
 
-class HeldStore(EmbeddedStore):
+class HeldStore(UnsyncedStore):
     """A store whose writes wait while it is held, as a slow server's, or lose their answers.
 
     Attributes:
@@ -183,7 +191,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "metadata.sqlite"
         self.clock = ManualClock(START_MS)
-        self.config = BrokerConfig.from_sources({})
+        self.configure()
         self.channels: dict[int, RecordingChannel] = {1: RecordingChannel()}
         self._started: list[int] = []
         self.stores: dict[int, HeldStore] = {}
@@ -202,21 +210,28 @@ class Cluster:
     def configure(self, **settings: str) -> None:
         """Broker settings, with '_' for '.' in their names."""
         given = {name.replace("_", "."): value for name, value in settings.items()}
+        given.setdefault("odradek.await.topic.creation", "true")
         self.config = BrokerConfig.from_sources(given)
 
-    def new_session(self, owner: str) -> HeldStore:
+    def new_session(self) -> HeldStore:
         """A session on the metadata that is not open yet."""
-        return HeldStore(self.path, clock=self.clock, owner=owner)
+        return HeldStore(self.path, clock=self.clock)
 
     @asynccontextmanager
-    async def store(self, owner: str) -> AsyncIterator[HeldStore]:
+    async def store(self) -> AsyncIterator[HeldStore]:
         """A session on the metadata."""
-        store = self.new_session(owner)
+        store = self.new_session()
         await store.open()
         try:
             yield store
         finally:
             await store.close()
+
+    def let_others_time_out(self, observer: EmbeddedStore) -> None:
+        """Let so much time pass that every session ends but the observer's own."""
+        for _ in range(3 * SESSION_TIMEOUT_MS // LOOK_FOR_DEAD_MS):
+            self.clock.advance(LOOK_FOR_DEAD_MS)
+            observer.poll(self.clock.monotonic_ms())
 
     async def register(self, store: MetadataStore, *broker_ids: int) -> None:
         """Let other brokers be there for as long as the store's session lasts."""
@@ -240,7 +255,7 @@ class Cluster:
     @asynccontextmanager
     async def running(self, broker_id: int = 1) -> AsyncIterator[Controller]:
         """A broker's started controller, stopped in good order at the end."""
-        async with self.store(f"broker-{broker_id}") as store:
+        async with self.store() as store:
             self.stores[broker_id] = store
             controller = self.controller(store, broker_id)
             await controller.start()

@@ -88,7 +88,7 @@ class ElectedController:
     async def register(self, *broker_ids: int) -> None:
         """Brokers come, or come back; nobody has noticed yet."""
         for broker_id in broker_ids:
-            store = self.cluster.new_session(f"broker-{broker_id}")
+            store = self.cluster.new_session()
             await store.open()
             self.sessions[broker_id] = store
             await ensure_paths(store, znodes.PERSISTENT_PATHS)

@@ -14,6 +14,7 @@ SECONDS = {
     "tests/fuzz/test_bombs.py": 120,
     "tests/cluster/test_replication_under_faults.py": 60,
     "tests/cluster/test_exactly_once.py": 50,
+    "tests/spark/test_memory.py": 60,
     "tests/test_seeds.py": 55,
     "tests/controller/test_controller_simulation.py": 55,
     "tests/replication/test_replication_simulation.py": 55,

@@ -27,10 +27,12 @@ class InProcessCluster:
 
     Attributes:
         listeners: their names.
+        leaves_in_order: whether brokers that stop are relieved of what they lead before.
         addresses: host and port, by broker and listener.
     """
 
     listeners = ("PLAINTEXT",)
+    leaves_in_order = False
 
     def __init__(self) -> None:
         self.brokers: dict[int, Broker] = {}
@@ -56,7 +58,7 @@ class InProcessCluster:
                 "log.dirs": str(folder / f"broker-{broker_id}"),
                 "metadata.log.dir": str(folder),
                 "auto.create.topics.enable": "false",
-                "controlled.shutdown.enable": "false",
+                "controlled.shutdown.enable": str(self.leaves_in_order).lower(),
             }
             broker = await make_broker(BrokerConfig.from_sources({}, settings))
             self.prepare(broker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import subprocess
 from functools import cache
@@ -28,3 +29,13 @@ def kafka_jars() -> Path:
         )
     assert done.returncode == 0, f"Maven failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     return JAVA_FOLDER / "target" / "dependency"
+
+
+def command_of_java() -> list[str]:
+    """What goes before the name of a class of Kafka's, or of `tests/interop/java`, to run it."""
+    runtime = shutil.which("java")
+    assert runtime is not None, "`java` is not installed: install a JDK of 17 or later"
+    libs = kafka_jars()
+    class_path = os.pathsep.join([str(libs.with_name("classes")), f"{libs}/*"])
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return [runtime, "-Xmx256m", "-XX:TieredStopAtLevel=1", quiet, "-cp", class_path]

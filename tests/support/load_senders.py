@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import logging
+import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaException, Message, Producer
 from kafka import KafkaProducer
 
@@ -25,8 +30,12 @@ UNANSWERED_MAX = 200
 record a batch, it would have them expire in its queue."""
 METADATA_MS_MAX = 500
 """How long a client may know only those brokers that were there when it last asked."""
+JAVA_PRODUCER = "odradek.interop.SteadyProducer"
 LIBRDKAFKA_LOG_LEVEL = 2
 """Critical: that connections end while brokers are gone is no news here."""
+
+
+ResultT = TypeVar("ResultT")
 
 
 class SenderEnded(Exception):
@@ -145,6 +154,132 @@ class KafkaPythonSender:
     def flush(self) -> None:
         self._producer.flush(timeout=DELIVERY_SECONDS_MAX)
         self._producer.close()
+
+
+class AiokafkaSender:
+    """aiokafka's producer, with an event loop in a thread of its own."""
+
+    name = "aiokafka"
+
+    def __init__(self, bootstrap: Sequence[str], history: History, batched: bool) -> None:
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # as librdkafka's
+        self._history = history
+        self._room = threading.Semaphore(UNANSWERED_MAX)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._producer = self._run(self._started(list(bootstrap), batched))
+
+    async def _started(self, bootstrap: list[str], batched: bool) -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            enable_idempotence=True,
+            acks="all",
+            linger_ms=5,
+            max_batch_size=16_384 if batched else 1,
+            request_timeout_ms=DELIVERY_SECONDS_MAX * 1000,
+            metadata_max_age_ms=METADATA_MS_MAX,
+        )
+        await producer.start()
+        return producer
+
+    def _run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(DELIVERY_SECONDS_MAX)
+
+    def send(self, topic: str, partition: int, token: Token, value: bytes) -> None:
+        self._room.acquire()
+        self._run(self._enqueue(topic, partition, token, value))
+
+    async def _enqueue(self, topic: str, partition: int, token: Token, value: bytes) -> None:
+        future = await self._producer.send(topic, value, partition=partition)
+        future.add_done_callback(lambda done: self._settled(done, token, partition))
+
+    def _settled(self, done: asyncio.Future[Any], token: Token, partition: int) -> None:
+        self._room.release()
+        error = done.exception()
+        if error is None:
+            offset = done.result().offset
+            self._history.acknowledge(token, partition, offset if offset >= 0 else None)
+        else:
+            self._history.refuse(token, partition, repr(error))
+
+    def flush(self) -> None:
+        self._run(self._producer.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(DELIVERY_SECONDS_MAX)
+
+
+class JavaSender:
+    """Java's producer, in a process of its own that is told what to send."""
+
+    name = "java"
+
+    def __init__(
+        self,
+        bootstrap: Sequence[str],
+        history: History,
+        batched: bool,
+        *,
+        java_command: Sequence[str],
+        topic: str,
+        errors: Path,
+    ) -> None:
+        self._history = history
+        self._room = threading.Semaphore(UNANSWERED_MAX)
+        self._numbers = itertools.count()
+        self._under_way: dict[int, tuple[Token, int]] = {}
+        settings = {
+            "linger.ms": "5",
+            "batch.size": "16384" if batched else "0",
+            "request.timeout.ms": str(REQUEST_SECONDS_MAX * 1000),
+            "delivery.timeout.ms": str(DELIVERY_SECONDS_MAX * 1000),
+            "max.block.ms": str(DELIVERY_SECONDS_MAX * 1000),
+            "reconnect.backoff.max.ms": "500",
+            "metadata.max.age.ms": str(METADATA_MS_MAX),
+        }
+        pairs = [f"{key}={value}" for key, value in settings.items()]
+        with errors.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*java_command, JAVA_PRODUCER, ",".join(bootstrap), topic, *pairs],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n", errors.read_text()
+        self._reader = threading.Thread(target=self._read_lines, daemon=True)
+        self._reader.start()
+
+    def send(self, topic: str, partition: int, token: Token, value: bytes) -> None:
+        self._room.acquire()
+        number = next(self._numbers)
+        self._under_way[number] = token, partition
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{number} {partition} {value.decode()}\n")
+        self._process.stdin.flush()
+
+    def _read_lines(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            what, number, said = line.rstrip("\n").split(" ", 2)
+            token, partition = self._under_way.pop(int(number))
+            if what == "acknowledged":
+                offset = int(said)
+                self._history.acknowledge(token, partition, offset if offset >= 0 else None)
+            else:
+                self._history.refuse(token, partition, said)
+            self._room.release()
+
+    def flush(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            assert self._process.wait(DELIVERY_SECONDS_MAX) == 0, "the Java producer failed"
+            self._reader.join(DELIVERY_SECONDS_MAX)
+            assert not self._under_way, f"{len(self._under_way)} records were not settled"
+        finally:
+            self._process.kill()
 
 
 def send_once(

@@ -12,7 +12,7 @@ from odradek.storage.checkpoint.checkpoint_file import read_offsets
 from odradek.storage.file_names import LOG_START_OFFSETS_FILE
 from odradek.storage.io.read_only_files import READ_ONLY_FILES
 
-from .replication_checker import Replica
+from .replication_checker import ProducerEpoch, Replica
 
 
 def read_replica(broker_id: int, data_dir: Path, topic: str, partition: int) -> Replica:
@@ -32,6 +32,16 @@ def read_replica(broker_id: int, data_dir: Path, topic: str, partition: int) -> 
             batches[batch.base_offset] = data[batch.position : batch.position + batch.size_in_bytes]
     start = starts.get(TopicPartition(topic, partition), 0)
     return Replica(broker_id, start, batches)
+
+
+def producers_of(batches: Mapping[int, bytes]) -> dict[int, ProducerEpoch]:
+    """By offset, in which epoch of which producer a record was sent."""
+    return {
+        offset: (batch.producer_id, batch.producer_epoch)
+        for data in batches.values()
+        for batch in iter_batches(data)
+        for offset in range(batch.base_offset, batch.next_offset)
+    }
 
 
 def values_of(batches: Mapping[int, bytes], end_offset: int) -> Iterator[tuple[int, bytes]]:

@@ -21,7 +21,7 @@ from .brokers_in_one_process import BrokerInside, BrokersProcess
 from .cluster_topics import create
 from .cut_links import Cut, CuttableLinks
 from .load_history import token_of
-from .replica_files import read_replica, values_of
+from .replica_files import producers_of, read_replica, values_of
 from .replication_checker import ReplicationChecker
 from .steady_load import SteadyLoad
 
@@ -173,7 +173,7 @@ class ReplicatedCluster(BrokerCluster):
         try:
             with connection:
                 done = connection.execute(
-                    "UPDATE sessions SET expires_at_ms = 0 WHERE id = (SELECT session FROM nodes "
+                    "UPDATE sessions SET timeout_ms = 0 WHERE id = (SELECT session FROM nodes "
                     "WHERE parent = '/brokers/ids' AND name = ?)",
                     (str(broker_id),),
                 )
@@ -227,5 +227,6 @@ def finish_and_check(cluster: ReplicatedCluster, load: SteadyLoad) -> Replicatio
                 offset: token_of(value)
                 for offset, value in values_of(replica.batches, ends[partition])
             }
-            checker.finish(partition, contents, replica.log_start_offset)
+            producers = producers_of(replica.batches)
+            checker.finish(partition, contents, replica.log_start_offset, producers)
     return checker

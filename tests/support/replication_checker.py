@@ -16,6 +16,11 @@ CAUSES_TOLD_MAX = 5
 """Of each kind of violation so many are described in full."""
 
 
+ProducerEpoch = tuple[int, int]
+"""A producer id and an epoch of it."""
+NO_PRODUCERS: Mapping[int, ProducerEpoch] = {}
+
+
 class Token(NamedTuple):
     """A record as its sender knows it."""
 
@@ -125,18 +130,25 @@ class ReplicationChecker:
     # -- the end ------------------------------------------------------------------------
 
     def finish(
-        self, partition: int, contents: Mapping[int, Token], log_start_offset: int = 0
+        self,
+        partition: int,
+        contents: Mapping[int, Token],
+        log_start_offset: int = 0,
+        producers: Mapping[int, ProducerEpoch] = NO_PRODUCERS,
     ) -> None:
         """Nobody sends any more: hold what a partition contains to what was promised.
 
         "lost": what was acknowledged is not at its offset, or nowhere. "vanished": the same of
-        what was read. "doubled": a record is there twice. "reordered": a sender's records are
-        not in the order of their numbers. "invented": nobody has sent it.
+        what was read. "doubled": a record is there twice; where the second was sent in another
+        epoch of its producer, that is counted and no fault, for no broker can know it.
+        "reordered": a sender's records are not in the order of their numbers. "invented": nobody
+        has sent it.
 
         Args:
             partition: which one.
             contents: its records up to the high watermark, by offset.
             log_start_offset: what lies before was deleted.
+            producers: in which epoch of which producer each record was sent, by offset.
         """
         self.counts["kept"] += len(contents)
         for kind, promised in (("lost", self._acknowledged), ("vanished", self._seen)):
@@ -153,7 +165,9 @@ class ReplicationChecker:
         for offset, token in sorted(contents.items()):
             self._require_sent(token, partition, offset)
             former = offsets.setdefault(token, offset)
-            if former != offset:
+            if former != offset and producers.get(former) != producers.get(offset):
+                self.counts["sent again in another epoch"] += 1
+            elif former != offset:
                 self._break("doubled", f"{token} in {partition} at {former} and {offset}")
             elif token.number < latest.get(token.sender, -1):
                 self._break(

@@ -14,7 +14,9 @@ from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.broker.network.connection import Connection
 from odradek.broker.request.admission import Admission
 from odradek.broker.request.dispatch import Dispatcher
+from odradek.broker.request.quotas.quota_table import QuotaTable
 from odradek.broker.request.requests import Request
+from odradek.config.dynamic.dynamic_config import DynamicConfig
 from odradek.controller.controller import Controller
 from odradek.metadata.metadata_cache import MetadataCache
 from odradek.protocol.api_keys import ApiKey
@@ -40,8 +42,13 @@ class ServedBroker:
         self.clock = cluster.clock
         self.controller = controller
         self.metadata_cache: MetadataCache = cluster.channel.cache
-        self.admission = Admission()
+        self.topics_in_creation: set[str] = set()
+        self.admission = Admission(lambda connection: False)
         self.denied: set[tuple[str, str, str | None]] = set()
+        self.admission.authorize_by(lambda *what, **_logged: self.authorize(*what))
+        self.quotas = QuotaTable(
+            DynamicConfig(self.config), self.clock, lambda stage: None, lambda rates: None
+        )
         self._nursery = nursery
 
     def authorize(

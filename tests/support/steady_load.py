@@ -41,6 +41,9 @@ GROW_SECONDS_MAX = 180.0
 READ_ON_SECONDS = 4.0
 """A reader begins anew only so often, or it would be most of the load."""
 
+MakeSender = Callable[[Sequence[str], History, bool], Sender]
+"""Given bootstrap servers, whom to tell, and whether records may share a batch."""
+
 METADATA_VERSION = 9
 LIST_OFFSETS_VERSION = 6
 LATEST, EARLIEST = -1, -2
@@ -124,6 +127,7 @@ class SteadyLoad:
         history: of another load before this one; its senders have ended.
         seed: of the choice of partitions and sizes.
         batched: whether records may share a batch.
+        senders: make the clients that send.
     """
 
     def __init__(
@@ -135,6 +139,7 @@ class SteadyLoad:
         history: History | None = None,
         seed: int = 0,
         batched: bool = True,
+        senders: Sequence[MakeSender] = (ConfluentSender, KafkaPythonSender),
     ) -> None:
         self.history = history or History()
         self.partitions = range(partitions)
@@ -145,7 +150,6 @@ class SteadyLoad:
         self._stop = threading.Event()
         self._batched = batched
         rng = random.Random(seed)
-        senders: list[Callable[..., Sender]] = [ConfluentSender, KafkaPythonSender]
         self._senders = [
             self._thread(self._send, sender, random.Random(rng.random())) for sender in senders
         ]
@@ -159,6 +163,11 @@ class SteadyLoad:
     def __exit__(self, *_: object) -> None:
         self._stop_sending.set()
         self._stop.set()
+
+    def is_sending(self) -> bool:
+        """Whether every client has begun to send: until then it knows no broker but the first."""
+        self._require_no_trouble()
+        return len({sender for sender, _ in self.history.mark()}) == len(self._senders)
 
     def stop_sending(self) -> None:
         """Send no more, and wait until all that was sent is settled."""
@@ -211,7 +220,7 @@ class SteadyLoad:
 
     # -- the threads --------------------------------------------------------------------
 
-    def _send(self, make: Callable[..., Sender], rng: random.Random) -> None:
+    def _send(self, make: MakeSender, rng: random.Random) -> None:
         sender = make(self._bootstrap, self.history, self._batched)
         name = self.history.new_sender(sender.name)
         due = time.monotonic()

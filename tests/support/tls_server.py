@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 import trio
 
 from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.listener_security import tls_listeners
 from odradek.broker.network.server import Server, ServerSettings
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic.dynamic_config import DynamicConfig
 from odradek.runtime.clock import SystemClock
+from odradek.runtime.supervisor import Supervisor
 from odradek.runtime.timers import Timers
 from odradek.testing.certificates import Certificate, broker_settings
 from odradek.testing.client_settings import TlsFiles
@@ -24,7 +26,7 @@ HELLO = b"\0\0\0\5hello"
 class Echo:
     """Stands for a dispatcher: answers with who is asking."""
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def entry(self, connection: Connection, frame: memoryview) -> None:
         """Answer at once."""
         text = f"{connection.principal} says {bytes(frame).decode()}".encode()
         connection.output += [len(text).to_bytes(4, "big"), text]
@@ -52,6 +54,8 @@ class TlsServer:
             clock,
             Timers(),
             lambda: None,
+            Supervisor(),
+            ConnectionQuotas(self.config, clock),
             self.tls,
         )
 

@@ -47,6 +47,16 @@ from odradek.tools.docs.client_outcomes import FAULTS, FETCH_FAULTS, TRIGGERS
             "reset new connections as soon as they are made; 2 times",
         ),
         (
+            faults.refuse_login(user="alice").once(),
+            "refuse SaslAuthenticate of user 'alice' though the login is right, and close the "
+            "connection; once",
+        ),
+        (
+            faults.expire_session("Produce", user="alice"),
+            "have the login expire with Produce of user 'alice', and close the connection; "
+            "until lifted",
+        ),
+        (
             faults.disconnect("EndTxn", transactional_id="t1").after(1),
             "close the connection in place of handling EndTxn for transactional id 't1'; "
             "from the 2nd time on",
@@ -60,6 +70,7 @@ def test_a_fault_prints_as_a_sentence(fault: faults.Fault, sentence: str) -> Non
 
 def test_every_action_has_a_sentence_that_tells_all_that_it_was_made_with() -> None:
     made = [row.make("orders") for row in (*FAULTS, *FETCH_FAULTS)]
+    made += [faults.refuse_login(topic="orders"), faults.expire_session(topic="orders")]
     made += [faults.refuse_connections(), faults.corrupt_answer("Produce", topic="orders", seed=3)]
     assert {fault.action for fault in made} == set(ACTIONS)
     for fault in made[:-2]:

@@ -86,4 +86,5 @@ def test_every_kind_of_fault_is_in_the_table() -> None:
 
     kinds = {name for name in faults.__all__ if name.islower()}
     in_table = {row.name.partition(",")[0].split()[0] for row in (*FAULTS, *FETCH_FAULTS)}
-    assert kinds == in_table | {"refuse_connections"}
+    of_logins = {"refuse_login", "expire_session"}  # what clients make of them: test_login_faults
+    assert kinds == in_table | of_logins | {"refuse_connections"}

@@ -44,11 +44,13 @@ def test_most_brokers_are_allowed_and_one_more_is_not():
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ({"confg": {}}, "no option confg: it has brokers, tls, partitions and config"),
+        ({"confg": {}}, "no option confg: it has brokers, tls, sasl, acls, partitions"),
         ({"brokers": 0}, "brokers is a number from 1 on"),
         ({"brokers": True}, "brokers is a number from 1 on"),
         ({"partitions": "3"}, "partitions is a number from 1 on"),
         ({"tls": "yes"}, "tls is True or False"),
+        ({"acls": 1}, "acls is True or False"),
+        ({"sasl": True}, "sasl is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         ({"config": ["num.partitions=3"]}, "config is a dictionary of Kafka's settings"),
     ],
 )

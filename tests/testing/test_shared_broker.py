@@ -82,9 +82,9 @@ def test_a_test_lifts_its_own_faults_and_no_others(broker: Broker, shared: Share
     mine, other = shared.for_test("mine"), shared.for_test("other")
     of_mine = mine.faults.add(faults.drop("Produce", topic="mine"))
     of_other = other.faults.add(faults.drop("Produce", topic="other"))
-    mine.lift_faults()
+    mine.leave_as_found()
     assert (of_mine.is_lifted, of_other.is_lifted) == (True, False)
-    other.lift_faults()
+    other.leave_as_found()
     assert broker.faults.list() == []
 
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from odradek.testing import Broker, Cluster
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import CLIENTS, client_settings
-from odradek.testing.process.broker_process import BrokerStartError
+from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
 
 SECONDS = 60
 
@@ -124,3 +124,16 @@ def test_a_keys_password_reaches_the_broker_and_is_on_no_command_line(tmp_path):
     with pytest.raises(BrokerStartError) as failed:
         Broker({**settings, "ssl.key.password": "another"}, tls=tls)
     assert "another" not in str(failed.value)
+
+
+def test_what_a_broker_that_does_not_start_was_given_is_shown_without_secrets() -> None:
+    settings = {
+        "listener.name.in.plain.sasl.jaas.config": 'Login required user_a="hunter2";',
+        "ssl.key.password": "hunter3",
+        "num.partition": "3",
+    }
+    with pytest.raises(BrokerStartError, match=r"num\.partition=3") as failed:
+        BrokerProcess(settings=settings)
+    shown = str(failed.value)
+    assert "ssl.key.password=[hidden]" in shown
+    assert "hunter" not in shown

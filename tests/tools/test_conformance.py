@@ -137,15 +137,42 @@ def test_producers_of_batches_are_ids() -> None:
     assert differing(ApiKey.FETCH, 12, *pair) == []
 
 
-def test_words_for_people_count_by_being_there() -> None:
-    def answer(text: str | None) -> ProduceResponse:
-        partition = ProduceResponse.PartitionProduceResponse(index=0, error_message=text)
-        topic = ProduceResponse.TopicProduceResponse(name="t", partition_responses=[partition])
-        return ProduceResponse(responses=[topic])
+def refusing(text: str | None) -> ProduceResponse:
+    partition = ProduceResponse.PartitionProduceResponse(index=0, error_message=text)
+    topic = ProduceResponse.TopicProduceResponse(name="t", partition_responses=[partition])
+    return ProduceResponse(responses=[topic])
 
-    assert differing(ApiKey.PRODUCE, 12, answer("one text"), answer("another")) == []
-    (found,) = differing(ApiKey.PRODUCE, 12, answer(None), answer("another"))
+
+def test_error_texts_are_compared_word_by_word() -> None:
+    assert differing(ApiKey.PRODUCE, 12, refusing("one text"), refusing("one text")) == []
+    (found,) = differing(ApiKey.PRODUCE, 12, refusing("one text"), refusing("another"))
+    assert (found.expected, found.actual) == ("one text", "another")
+    (found,) = differing(ApiKey.PRODUCE, 12, refusing(None), refusing("another"))
     assert (found.expected, found.actual) == ("null", "(something)")
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "is_same"),
+    [
+        ("member AAAAAAAAAAAAAAAAAAAAAQ left", "member BBBBBBBBBBBBBBBBBBBBBQ left", True),
+        ("member AAAAAAAAAAAAAAAAAAAAAQ left", "member BBBBBBBBBBBBBBBBBBBBBQ came", False),
+        ("not at 127.0.0.1:9092", "not at 127.0.0.1:9093", True),
+        ("not in /tmp/a/logs-1", "not in /tmp/b/logs", True),
+        ("within [1, 2]", "within [3, 4]", True),
+        ("epoch 1", "epoch 2", False),
+    ],
+)
+def test_ids_addresses_and_times_in_texts_are_a_brokers_own(
+    expected: str, actual: str, *, is_same: bool
+) -> None:
+    found = differing(ApiKey.PRODUCE, 12, refusing(expected), refusing(actual))
+    assert (found == []) == is_same
+
+
+def test_an_id_in_texts_stands_for_one_of_the_other_broker() -> None:
+    mapping = IdMapping()
+    assert mapping.pair_texts("AAAAAAAAAAAAAAAAAAAAAQ", "BBBBBBBBBBBBBBBBBBBBBQ")
+    assert not mapping.pair_texts("AAAAAAAAAAAAAAAAAAAAAQ", "CCCCCCCCCCCCCCCCCCCCCQ")
 
 
 def test_offsets_and_timestamps_of_records_are_compared() -> None:

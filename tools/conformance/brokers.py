@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...testing.process.broker_process import BrokerProcess
 from .apache_kafka import KafkaProcess
+from .connection import Login
 
 SINGLE_BROKER_SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -29,6 +31,25 @@ out; internal topics have one partition, since the hash of a name says nothing a
 nothing is deleted for its age, since scenarios write with one old timestamp; and Kafka's controller
 does not give up its broker on a busy machine, which would raise the epochs of leaders."""
 
+ADMIN = Login("admin", "admin-secret")
+ALICE = Login("alice", "alice-secret")
+
+AUTHORIZER_SETTINGS = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{ADMIN.name}" password="{ADMIN.password}" '
+        f'user_{ADMIN.name}="{ADMIN.password}" user_{ALICE.name}="{ALICE.password}";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:{ADMIN.name};User:ANONYMOUS",
+}
+"""Of both, where it counts who may do what: `ADMIN` may do everything, and `ALICE` what ACLs say.
+Kafka's broker is nobody on the listener of its own controller."""
+
 BROKER_ID = "1"
 LOG_DIRS = ("logs-1", "logs-2")
 
@@ -44,25 +65,30 @@ class OdradekProcess(BrokerProcess):
         return command
 
 
-def start_kafka(folder: Path, libs: Path) -> KafkaProcess:
+def start_kafka(
+    folder: Path, libs: Path, more_settings: Mapping[str, str] | None = None
+) -> KafkaProcess:
     """Start Apache Kafka.
 
     Args:
         folder: takes its logs and all else of it; made if it is not there.
         libs: its jars.
+        more_settings: further ones of both brokers, such as `AUTHORIZER_SETTINGS`.
 
     Raises:
         BrokerStartError: it did not become ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**SINGLE_BROKER_SETTINGS, "node.id": BROKER_ID, "log.dirs": _log_dirs(folder)}
+    settings |= more_settings or {}
     return KafkaProcess(libs, folder / "kafka", settings=settings)
 
 
-def start_odradek(folder: Path) -> OdradekProcess:
+def start_odradek(folder: Path, more_settings: Mapping[str, str] | None = None) -> OdradekProcess:
     """Start odradek. Arguments and errors are those of `start_kafka`."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**SINGLE_BROKER_SETTINGS, "broker.id": BROKER_ID, "log.dirs": _log_dirs(folder)}
+    settings |= more_settings or {}
     return OdradekProcess(folder / "odradek", settings=settings)
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ...testing.process.broker_process import BrokerStartError
-from .brokers import start_kafka, start_odradek
+from .brokers import ADMIN, AUTHORIZER_SETTINGS, start_kafka, start_odradek
 from .explanations import Explained, ExplanationError, read_explanations
 from .report import ConformanceReport
 from .runner import ScenarioRun, play_all
@@ -27,7 +27,9 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line.
     """
     options = _parser().parse_args(arguments)
-    runs = chosen(all_scenarios(), options.words, newest_only=options.newest)
+    scenarios = all_scenarios(needs_authorizer=options.acls)
+    settings = AUTHORIZER_SETTINGS if options.acls else {}
+    runs = chosen(scenarios, options.words, newest_only=options.newest)
     if options.list or not runs:
         print("\n".join(map(str, runs)) or "no scenario has these words in its name")
         return 0 if runs else 1
@@ -37,18 +39,19 @@ def main(arguments: Sequence[str]) -> int:
     try:
         rows = read_explanations(options.differences)
         with ExitStack() as stack:
-            expected_at = (
-                options.kafka
-                or stack.enter_context(start_kafka(_folder(stack), options.kafka_libs)).bootstrap
-            )
-            actual_at = (
-                options.odradek or stack.enter_context(start_odradek(_folder(stack))).bootstrap
-            )
-            results = play_all(runs, expected_at, actual_at, options.prefix)
+            expected_at, actual_at = options.kafka, options.odradek
+            if not expected_at:
+                kafka = start_kafka(_folder(stack), options.kafka_libs, settings)
+                expected_at = stack.enter_context(kafka).bootstrap
+            if not actual_at:
+                odradek = start_odradek(_folder(stack), settings)
+                actual_at = stack.enter_context(odradek).bootstrap
+            login = ADMIN if options.acls else None
+            results = play_all(runs, expected_at, actual_at, options.prefix, login=login)
     except (BrokerStartError, ConnectionError, ExplanationError) as error:
         print(error, file=sys.stderr)
         return 1
-    is_whole = not options.words and not options.newest
+    is_whole = not options.words and not options.newest and not options.acls
     report = ConformanceReport(results, Explained(rows), is_whole=is_whole)
     print("\n".join(report.lines()))
     return 0 if report.is_conformant else 1
@@ -86,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     kafka.add_argument("--kafka", metavar="HOST:PORT", help="a Kafka that is running")
     parser.add_argument("--odradek", metavar="HOST:PORT", help="an odradek that is running")
     parser.add_argument("--differences", type=Path, metavar="FILE", default=DIFFERENCES)
+    parser.add_argument(
+        "--acls", action="store_true", help="the scenarios for brokers with an authorizer"
+    )
     parser.add_argument("--newest", action="store_true", help="only each API's newest version")
     parser.add_argument("--list", action="store_true", help="name the scenarios, and play none")
     parser.add_argument("--prefix", default="", help="before the names of topics and groups")

@@ -7,16 +7,29 @@ import itertools
 import socket
 import struct
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from ...protocol.api_keys import ApiKey
 from ...protocol.codec.message import Message
 from ...protocol.errors import ProtocolError
 from ...protocol.headers import read_response_header, request_header
-from ...protocol.messages import response_message
+from ...protocol.messages import (
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+    response_message,
+)
 
 RESPONSE_SECONDS_MAX = 120.0
 RESPONSE_BYTES_MAX = 64 << 20
 LENGTH = struct.Struct(">i")
+HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 2
+
+
+class Login(NamedTuple):
+    """A user of SASL PLAIN."""
+
+    name: str
+    password: str
 
 
 class ConnectionClosedError(ConnectionError):
@@ -30,6 +43,10 @@ class BlockingConnection:
         address: HOST:PORT of the broker.
         client_id: what its requests say that they come from.
         timeout: how long to wait for the connection and for each part of an answer, in seconds.
+        login: who logs in first; None: nobody does.
+
+    Raises:
+        ConnectionError: the broker did not take the login, or the connection.
     """
 
     def __init__(
@@ -37,12 +54,24 @@ class BlockingConnection:
         address: str,
         client_id: str | None = "conformance",
         timeout: float = RESPONSE_SECONDS_MAX,
+        login: Login | None = None,
     ) -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._numbers = itertools.count(1)
+        if login is not None:
+            self._log_in(login)
+
+    def _log_in(self, login: Login) -> None:
+        self.send(SaslHandshakeRequest(mechanism="PLAIN"), HANDSHAKE_VERSION)
+        self.receive(ApiKey.SASL_HANDSHAKE, HANDSHAKE_VERSION)
+        token = "\0".join(("", *login)).encode()
+        self.send(SaslAuthenticateRequest(auth_bytes=token), AUTHENTICATE_VERSION)
+        answer = self.receive(ApiKey.SASL_AUTHENTICATE, AUTHENTICATE_VERSION)
+        if answer.error_code:
+            raise ConnectionError(f"{login.name} could not log in: {answer.error_message}")
 
     def send(self, request: Message, version: int) -> None:
         """Send a request, and do not wait for its answer."""

@@ -11,7 +11,7 @@ from ...protocol.api_keys import ApiKey
 from ...protocol.messages import InitProducerIdRequest
 from ...testing.comparison.differences import Difference, compare
 from ...testing.comparison.normalisation import IdMapping
-from .connection import ConnectionClosedError
+from .connection import ConnectionClosedError, Login
 from .scenario import Scenario
 from .talk import GROUP, TRANSACTION, Talk
 from .transcript import Exchange, Transcript
@@ -58,7 +58,12 @@ class Result(NamedTuple):
 
 
 def play_all(
-    runs: Sequence[ScenarioRun], expected_at: str, actual_at: str, prefix: str = ""
+    runs: Sequence[ScenarioRun],
+    expected_at: str,
+    actual_at: str,
+    prefix: str = "",
+    *,
+    login: Login | None = None,
 ) -> list[Result]:
     """Play every run to both brokers, which work at the same time, and compare.
 
@@ -67,6 +72,7 @@ def play_all(
         expected_at: HOST:PORT of the broker that is compared with.
         actual_at: HOST:PORT of the broker that is looked at.
         prefix: of every name, where other runs have left topics and groups behind.
+        login: of a super user, where the brokers require a login.
 
     Raises:
         ConnectionError: one of them could not be played to.
@@ -74,8 +80,8 @@ def play_all(
     played: dict[str, list[Transcript]] = {}
 
     def play_to(address: str) -> None:
-        warm_up(address)
-        played[address] = [play(run, address, prefix) for run in runs]
+        warm_up(address, login)
+        played[address] = [play(run, address, prefix, login) for run in runs]
 
     threads = [
         threading.Thread(target=play_to, args=(address,), daemon=True)
@@ -92,20 +98,22 @@ def play_all(
     return [compare_transcripts(*each) for each in pairs]
 
 
-def warm_up(address: str) -> None:
+def warm_up(address: str, login: Login | None = None) -> None:
     """Have a broker make its internal topics and fetch its first block of producer ids."""
-    with Talk(address, "warm-up", 0, Transcript()) as talk:
+    with Talk(address, "warm-up", 0, Transcript(), login) as talk:
         talk.wait_for_coordinator("warm-up", GROUP)
         talk.wait_for_coordinator("warm-up", TRANSACTION)
         talk.settled(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
 
 
-def play(run: ScenarioRun, address: str, prefix: str = "") -> Transcript:
+def play(
+    run: ScenarioRun, address: str, prefix: str = "", login: Login | None = None
+) -> Transcript:
     """Play a scenario to one broker: what was said, and why it ended early if it failed."""
     transcript = Transcript()
     began = time.monotonic()
     name = prefix + run.scenario.name(run.version)
-    with Talk(address, name, run.version, transcript) as talk:
+    with Talk(address, name, run.version, transcript, login) as talk:
         try:
             run.scenario.script(talk)
         except ConnectionClosedError:

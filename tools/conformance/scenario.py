@@ -36,6 +36,7 @@ class Scenario(NamedTuple):
         title: what it shows.
         versions: of the API, in which it is played.
         script: says it to a broker.
+        needs_authorizer: whether it is for brokers of which ACLs say who may do what.
     """
 
     api_key: ApiKey
@@ -43,6 +44,7 @@ class Scenario(NamedTuple):
     title: str
     versions: Sequence[int]
     script: Callable[[Talk], None]
+    needs_authorizer: bool = False
 
     def name(self, version: int) -> str:
         """The name of the scenario in one version, which is good for a topic."""
@@ -54,7 +56,11 @@ SCENARIOS: list[Scenario] = []
 
 
 def scenario(
-    api_key: ApiKey, versions: str | None = None, *, cases: Mapping[str, Any] | None = None
+    api_key: ApiKey,
+    versions: str | None = None,
+    *,
+    cases: Mapping[str, Any] | None = None,
+    needs_authorizer: bool = False,
 ) -> Callable[[ScriptT], ScriptT]:
     """Register the decorated function as a scenario, or one for each of its cases.
 
@@ -63,17 +69,18 @@ def scenario(
         versions: in which it is played, such as "0-4", "2,5" or `NEWEST`; by default every one
             that odradek serves.
         cases: what the function gets as its second argument, by a title for each.
+        needs_authorizer: whether it is for brokers of which ACLs say who may do what.
     """
 
     def register(script: ScriptT) -> ScriptT:
         family = script.__module__.rpartition(".")[2]
         base = script.__name__.replace("_", " ")
         played = _parse(api_key, versions)
-        if cases is None:
-            SCENARIOS.append(Scenario(api_key, family, base, played, script))
-        for title, case in (cases or {}).items():
-            name = f"{base}: {title}"
-            SCENARIOS.append(Scenario(api_key, family, name, played, _bound(script, case)))
+        scripts: dict[str, Callable[[Talk], None]] = {base: script}
+        if cases is not None:
+            scripts = {f"{base}: {title}": _bound(script, case) for title, case in cases.items()}
+        for title, each in scripts.items():
+            SCENARIOS.append(Scenario(api_key, family, title, played, each, needs_authorizer))
         return script
 
     return register
@@ -100,9 +107,14 @@ def _numbers(text: str, served: range) -> Iterator[int]:
 
 
 @cache
-def all_scenarios() -> list[Scenario]:
-    """Every scenario, in the order of the files' names and within a file as written."""
+def all_scenarios(*, needs_authorizer: bool = False) -> list[Scenario]:
+    """Every scenario, in the order of the files' names and within a file as written.
+
+    Args:
+        needs_authorizer: those for brokers with an authorizer, in place of those without.
+    """
     package = import_module(".scenarios", __package__)
     for module in pkgutil.iter_modules(package.__path__):
         import_module(f".scenarios.{module.name}", __package__)
-    return sorted(SCENARIOS, key=lambda each: each.family)
+    chosen = [each for each in SCENARIOS if each.needs_authorizer == needs_authorizer]
+    return sorted(chosen, key=lambda each: each.family)

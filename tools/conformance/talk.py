@@ -17,7 +17,7 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.codec.message import Message
 from ...protocol.errors import ProtocolError
-from .connection import BlockingConnection, ConnectionClosedError
+from .connection import BlockingConnection, ConnectionClosedError, Login
 from .requests import BY_ID_FROM, LATEST, batch, metadata_of, numbered, offset_listing, production
 from .transcript import CLOSED, SILENT, Transcript, errors_of
 
@@ -55,18 +55,27 @@ class Talk:
         title: the scenario's, from which its names of topics and groups are made.
         version: of the API that the scenario is about.
         transcript: takes every answer.
+        login: who its connections log in as, where the broker requires it.
 
     Attributes:
         version: of the API that the scenario is about.
         port: the broker's.
     """
 
-    def __init__(self, address: str, title: str, version: int, transcript: Transcript) -> None:
+    def __init__(
+        self,
+        address: str,
+        title: str,
+        version: int,
+        transcript: Transcript,
+        login: Login | None = None,
+    ) -> None:
         self.version = version
         self.port = int(address.rpartition(":")[2])
         self._address = address
         self._title = title
         self._transcript = transcript
+        self._login = login
         self._connection: BlockingConnection | None = None
         self._waiting: tuple[int, int] | None = None
         self._others: list[Talk] = []
@@ -75,9 +84,11 @@ class Talk:
         """A name that no other scenario uses, and that is the same on both brokers."""
         return f"{self._title}-{suffix}" if suffix else self._title
 
-    def another(self) -> Talk:
-        """Another connection of the same scenario; closed with this one."""
-        other = Talk(self._address, self._title, self.version, self._transcript)
+    def another(self, login: Login | None = None) -> Talk:
+        """Another connection of the same scenario, and perhaps user; closed with this one."""
+        other = Talk(
+            self._address, self._title, self.version, self._transcript, login or self._login
+        )
         self._others.append(other)
         return other
 
@@ -170,16 +181,34 @@ class Talk:
             passing: errors that say to ask again.
 
         Raises:
+            ConnectionClosedError: the broker closed the connection, which is noted, too.
             NotSettledError: it did not come to that within `SETTLE_SECONDS_MAX`.
         """
+        answer = self.settle_quietly(request, version, until=until, passing=passing)
+        assert self._waiting is not None
+        self._transcript.note(*self._waiting, answer)
+        return answer
+
+    def settle_quietly(
+        self,
+        request: Message,
+        version: int | None = None,
+        *,
+        until: Callable[[Any], bool] | None = None,
+        passing: Iterable[ErrorCode] = TRANSIENT_ERRORS,
+    ) -> Any:
+        """The same, without noting the answer."""
         retry = frozenset(passing)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while True:
             self.send(request, version)
             assert self._waiting is not None
-            answer = self._receive(*self._waiting)
+            try:
+                answer = self._receive(*self._waiting)
+            except ConnectionClosedError:
+                self._transcript.note(*self._waiting, CLOSED)
+                raise
             if retry.isdisjoint(errors_of(answer)) and (until is None or until(answer)):
-                self._transcript.note(*self._waiting, answer)
                 return answer
             if time.monotonic() > deadline:
                 raise NotSettledError(f"waited too long; the last answer is {answer!r}")
@@ -191,7 +220,7 @@ class Talk:
     def connection(self) -> BlockingConnection:
         """The connection, made when it is first used."""
         if self._connection is None:
-            self._connection = BlockingConnection(self._address)
+            self._connection = BlockingConnection(self._address, login=self._login)
         return self._connection
 
     def reconnect(self) -> None:

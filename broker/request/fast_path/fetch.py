@@ -18,24 +18,37 @@ from ....common.errors import ErrorCode, KafkaError
 from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID, ISOLATION_LEVELS, NO_EPOCH
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
+from ....protocol.headers import read_request_header
 from ....protocol.varints import encode_unsigned_varint
 from ....replication.partition.partition import FetchIsolation, Partition
-from ....replication.read.fetch import FetchPartitionData
+from ....replication.read.fetch import (
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
 from ....replication.read.replica_selector import select_leader
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
-from ..fetch_rules import FIRST_VERSION_WITH_TOPIC_IDS, fetch_params, partition_data
+from ..fetch_rules import (
+    FIRST_FLEXIBLE_VERSION,
+    FIRST_VERSION_WITH_SESSIONS,
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    fetch_params,
+    fetch_response,
+    partition_data,
+)
 from ..fetch_sessions import (
     INITIAL_EPOCH,
     FetchSession,
     PartitionKey,
     RequestedPartition,
     cache_key,
+    key_of,
 )
-from ..requests import ClientConnection, Request
-from ..route import Route
-from .fetch_layout import FIRST_FLEXIBLE_VERSION, FIRST_VERSION
-from .idle_fetch import RepeatedFetch
+from ..requests import Accountable, ClientConnection, Request
+from ..route import FramePart, Route
+from .implicit_session import is_encoded
 from .marks import MARK, SHORT_MARK, encode_mark, encode_short_mark, find_marks
 from .memo import PARTITIONS_MAX, Memo
 
@@ -83,18 +96,22 @@ class Layout:
     """One request that came before.
 
     Attributes:
+        params: of the whole fetch.
         isolation: how far it reads.
         max_bytes: of all of its partitions together.
         min_bytes: with fewer it waits.
+        client_id: whose it is.
         session_id: of its session, if it has one.
         cache_key: what the session's idle partitions rest on, besides the metadata.
         snapshot: the metadata that it was learnt with.
         tail: what ends the answer.
     """
 
+    params: FetchParams
     isolation: FetchIsolation
     max_bytes: int
     min_bytes: int
+    client_id: str
     session_id: int
     cache_key: tuple[Any, ...]
     snapshot: object
@@ -116,19 +133,27 @@ class Shape:
     layouts: dict[tuple[bytes, ...], Layout]
 
 
+READ_ONE_BY_ONE_MAX = 8
+"""A fetch of more partitions is waited for by those who know which of them are idle."""
+
 Found = list[tuple[KnownPartition, FileSlice | bytes, int]]
 """Each partition's records, and how many bytes those are."""
 
 
-class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
-    """The partitions that one connection has read, by the bytes of its requests."""
+class FetchMemo(Memo[messages.FetchRequest]):
+    """The partitions that one connection has read, by the bytes of its requests.
 
-    __slots__ = ("_by_id", "_is_flexible", "_shapes", "_table")
+    Attributes:
+        waiting_type: what a request becomes that has to wait.
+    """
+
+    __slots__ = ("_by_id", "_is_flexible", "_shapes", "_table", "waiting_type")
 
     def __init__(self, context: HandlerContext, route: Route) -> None:
         super().__init__(context, route)
         self._shapes: dict[int, Shape] = {}
         self._table = context.replica_manager.partitions
+        self.waiting_type = WaitingFetch
         self._by_id = route.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self._is_flexible = route.api_version >= FIRST_FLEXIBLE_VERSION
 
@@ -152,14 +177,21 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
                 return False
         elif numbers[1] != FINAL_EPOCH:
             return False
-        found = None if connection.unanswered else self._read(layout, numbers)
+        if connection.unanswered:
+            self._is_known = True
+            return False
+        found = self._read(layout, numbers)
         if found is None:
+            if session is None and len(layout.partitions) <= READ_ONE_BY_ONE_MAX:
+                self.waiting_type(self, connection, frame, layout, numbers).start()
+                return True
             self._is_known = True
             return False
         if session is not None:
             self._note_in(session, numbers, found)
-        connection.note_handled()
-        self._answer(connection, layout, numbers[0], found)
+        buffers, size = self.encode(layout, numbers[0], found)
+        self.route.count_successes(1 + len(found))
+        connection.send_at_once(buffers, size)
         return True
 
     def _read(self, layout: Layout, numbers: Sequence[int]) -> Found | None:
@@ -211,10 +243,10 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
                 partition.log_start_offset,
             )
 
-    def _answer(
-        self, connection: ClientConnection, layout: Layout, correlation_id: int, found: Found
-    ) -> None:
-        """Count the request and answer with these records."""
+    def encode(
+        self, layout: Layout, correlation_id: int, found: Found
+    ) -> tuple[list[FramePart], int]:
+        """The framed answer that holds these records, and its size; they count as fetched."""
         total = len(layout.tail)
         parts: list[Any] = []
         for known, records, size in found:
@@ -238,8 +270,7 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
         _pack_size_and_correlation_id(parts[0], 0, total - 4, correlation_id)
         if layout.tail:
             parts.append(layout.tail)
-        self.route.count_successes(1 + len(found))
-        connection.send_at_once(parts, total)
+        return parts, total
 
     def _encode_length(self, size: int) -> bytes:
         return encode_unsigned_varint(size + 1) if self._is_flexible else _pack_length(size)
@@ -251,15 +282,10 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
         request: Request[object],
         frame: memoryview,
         position: int,
-        body: messages.FetchRequest | RepeatedFetch,
+        body: messages.FetchRequest,
     ) -> int:
-        if type(body) is RepeatedFetch:
-            if not body.names_one_partition:
-                return 0  # its partitions come in another order each time
-            body = body.decode(self.route)
-        assert isinstance(body, messages.FetchRequest)
         if (
-            self.route.api_version < FIRST_VERSION
+            self.route.api_version < FIRST_VERSION_WITH_SESSIONS
             or not body.topics
             or body.forgotten_topics_data
             or (body.session_epoch == FINAL_EPOCH) != (body.session_id == INVALID_SESSION_ID)
@@ -267,6 +293,7 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
             or body.isolation_level not in ISOLATION_LEVELS
             or max(body.replica_id, body.replica_state.replica_id) >= 0
             or self._table.select_replica is not select_leader
+            or is_encoded(body)  # those of an implicit session name partitions in any order
         ):
             return 0
         layout = self._layout_of(request, body)
@@ -315,7 +342,7 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
     def _layout_of(self, request: Request[object], body: messages.FetchRequest) -> Layout | None:
         """What a request like this one finds; None if it is not of the common kind."""
         context = self.context
-        params = fetch_params(context, body, self.route.api_version)
+        params = fetch_params(context, request, body)
         is_committed = params.isolation is FetchIsolation.TRANSACTION_COMMITTED
         response = messages.FetchResponse
         answer = response(session_id=body.session_id)
@@ -359,9 +386,7 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
                 )
         if not 0 < len({known.partition for known in found}) == len(found) <= PARTITIONS_MAX:
             return None
-        *constants, tail = b"".join(map(bytes, self.route.encode_answer(0, answer))).split(
-            RECORDS_MARK
-        )
+        *constants, tail = self._encode(answer).split(RECORDS_MARK)
         length_bytes = 1 if self._is_flexible else LENGTH_BYTES
         constants = [constant[: len(constant) - length_bytes] for constant in constants]
         try:
@@ -371,12 +396,99 @@ class FetchMemo(Memo[messages.FetchRequest | RepeatedFetch]):
         except ValueError:
             return None
         return Layout(
+            params,
             params.isolation,
             params.max_bytes,
             params.min_bytes if params.max_wait_ms > 0 else 0,
+            request.client_id,
             body.session_id,
             cache_key(params, select_leader),
             context.metadata_cache.snapshot,
             tuple(found),
             tail,
         )
+
+
+class WaitingFetch(Accountable):
+    """A fetch without a session that is known, and that not all partitions have records for.
+
+    Args:
+        memo: knows it.
+        connection: whom it came from.
+        frame: all of it.
+        layout: of it.
+        numbers: in it.
+
+    Attributes:
+        buffers: the framed answer once it is there.
+    """
+
+    __slots__ = ("_connection", "_frame", "_layout", "_memo", "_numbers", "_received_ms", "buffers")
+
+    def __init__(
+        self,
+        memo: FetchMemo,
+        connection: ClientConnection,
+        frame: memoryview,
+        layout: Layout,
+        numbers: Sequence[int],
+    ) -> None:
+        self._memo = memo
+        self._connection = connection
+        self._frame = bytes(frame)
+        self._layout = layout
+        self._numbers = numbers
+        self._received_ms = memo.context.clock.monotonic_ms()
+        self.buffers: Sequence[Any] | None = None
+
+    def start(self) -> None:
+        """Read, and perhaps wait."""
+        connection, numbers = self._connection, self._numbers
+        connection.unanswered.append(self)
+        requested = []
+        for known in self._layout.partitions:
+            topic = known.key[0]
+            topic_id = topic if isinstance(topic, bytes) else b""
+            where = known.partition.topic_partition
+            requested.append(FetchPartition(where, topic_id, numbers[known.number], *known.terms))
+        manager = self._memo.context.replica_manager
+        manager.fetch_messages(self._layout.params, requested, self._complete)
+        connection.is_parked = bool(connection.unanswered)
+
+    def _complete(self, results: FetchResults) -> None:
+        connection, memo, layout = self._connection, self._memo, self._layout
+        if connection.is_closed:
+            return
+        if memo.epoch != memo.context.admission.epoch or any(
+            data.error or data.aborted_transactions for _, data in results
+        ):
+            self._explain(results)
+            return
+        found = [
+            (known, data.records, len(data.records))
+            for known, (_, data) in zip(layout.partitions, results, strict=True)
+        ]
+        self.buffers, size = memo.encode(layout, self._numbers[0], found)
+        elapsed_ms = memo.context.clock.monotonic_ms() - self._received_ms
+        memo.route.count_successes(1 + len(found), elapsed_ms)
+        connection.unsent_bytes += size
+        connection.note_answered()
+
+    def _explain(self, results: FetchResults) -> None:
+        """Answer in the way of the handler, for there is more to say than records."""
+        memo, params = self._memo, self._layout.params
+        request = self._as_request()
+        memo.context.replica_manager.count_fetches(params, results)
+        answered = [(key_of(requested), data) for requested, data in results]
+        request.answer(fetch_response(memo.context, request, None, answered, is_full=False))
+
+    def _as_request(self) -> Request[object]:
+        """What the slow path would have of it, in its place among those that wait."""
+        connection, memo, layout = self._connection, self._memo, self._layout
+        correlation_id, _, position = read_request_header(memoryview(self._frame))
+        body = memo.route.decode(self._frame, position)[0]
+        request = Request(memo.route, correlation_id, layout.client_id, body, connection)
+        request.received_ms = self._received_ms
+        connection.unanswered[connection.unanswered.index(self)] = request
+        request.take_over(self)
+        return request

@@ -50,6 +50,8 @@ class Layout(NamedTuple):
     isolation: FetchIsolation
     lookups: tuple[EndLookup, ...]
     answer: bytes
+    throttle_at: int
+    client_id: str
 
 
 class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
@@ -84,7 +86,6 @@ class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
             self._is_known = True
             return False  # the handler says what is wrong
         self.route.count_successes(len(layout.lookups))
-        connection.note_handled()
         connection.send_at_once((answer,), len(answer))
         return True
 
@@ -126,7 +127,7 @@ class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
                 found.append((partition, requested.current_leader_epoch, requested.timestamp))
         if not found or len({partition for partition, _, _ in found}) < len(found):
             return 0  # one that is named twice is refused
-        encoded = b"".join(self.route.encode_answer(0, answer))
+        encoded = self._encode(answer)
         try:
             places = find_marks(encoded, [encode_mark(MARK + i) for i in range(len(found))])
         except ValueError:
@@ -135,6 +136,8 @@ class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
             isolation_for(body.replica_id, body.isolation_level),
             tuple(EndLookup(*each, at) for each, at in zip(found, places, strict=True)),
             encoded,
+            self._find_throttle_time(answer),
+            request.client_id,
         )
         return len(found)
 

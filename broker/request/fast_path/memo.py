@@ -12,15 +12,22 @@ it does not know, or cannot answer with success, takes the slow path, whose answ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
 from ..requests import ClientConnection, Request
 from ..route import Route
+from .marks import SHORT_MARK, encode_short_mark
+
+if TYPE_CHECKING:
+    from ....protocol.codec.message import Message
 
 PARTITIONS_MAX = 256
 """So many partitions, in one layout or in several, are remembered of one connection and API."""
 LAYOUTS_MAX = 64
+THROTTLE_TIME = "throttle_time_ms"
+"""The field of all answers that are remembered; some versions do not have it."""
 MISSES_BEFORE_LEARNING_ANEW = 1024
 """A connection that has shown more different requests than are remembered is left alone for so
 long: learning costs as much as some requests."""
@@ -83,6 +90,18 @@ class Memo(ABC, Generic[BodyT]):
             self._layouts += 1
             self._partitions += partitions
 
+    def _encode(self, answer: Message) -> bytes:
+        """The whole frame of an answer whose records, if it has any, are bytes."""
+        parts = self.route.encode_answer(0, answer)
+        return b"".join(part for part in parts if not isinstance(part, FileSlice))
+
+    def _find_throttle_time(self, answer: Message) -> int:
+        """Where the throttle time stands in the frame of an answer; -1: it has none."""
+        setattr(answer, THROTTLE_TIME, SHORT_MARK)
+        at = self._encode(answer).find(encode_short_mark(SHORT_MARK))
+        setattr(answer, THROTTLE_TIME, 0)
+        return at
+
     @abstractmethod
     def _remember(
         self, request: Request[object], frame: memoryview, position: int, body: BodyT
@@ -94,5 +113,5 @@ class Memo(ABC, Generic[BodyT]):
         """Forget all that was remembered."""
 
 
-AnyMemo = Memo[Any]
+AnyMemo = Memo[object]
 """A memo of any API."""

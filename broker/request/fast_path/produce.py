@@ -34,7 +34,7 @@ from ..produce_rules import (
     produce_response,
     refusal_of,
 )
-from ..requests import ClientConnection, Request
+from ..requests import Accountable, ClientConnection, Request
 from ..route import Route
 from .marks import MARK, encode_mark, find_marks
 from .memo import PARTITIONS_MAX, Memo
@@ -58,6 +58,7 @@ class Layout:
         partitions: in the order of the request.
         acks: who has to have the records before they are acknowledged.
         answer: the encoded answer to a success.
+        throttle_at: where in it the throttle time stands.
         offsets_at: where in it each partition's offset stands, with time and log start behind.
         body: without its records.
         names: of its topics.
@@ -71,6 +72,7 @@ class Layout:
     body: messages.ProduceRequest
     names: list[str | None]
     client_id: str
+    throttle_at: int
 
 
 class Step:
@@ -111,12 +113,17 @@ class Heads:
 
 
 class ProduceMemo(Memo[messages.ProduceRequest]):
-    """The partitions that one connection has written to, by the bytes of its requests."""
+    """The partitions that one connection has written to, by the bytes of its requests.
+
+    Attributes:
+        answer_type: what a request becomes until it is answered.
+    """
 
     __slots__ = (
         "_has_transactional_id",
         "_heads",
         "_is_flexible",
+        "answer_type",
         "context",
         "has_log_start",
         "route",
@@ -129,6 +136,7 @@ class ProduceMemo(Memo[messages.ProduceRequest]):
         self.has_log_start = route.api_version >= FIRST_VERSION_WITH_LOG_START
         self._is_flexible = route.api_version >= FIRST_FLEXIBLE_VERSION
         self._heads: list[Heads] = []
+        self.answer_type = FastProduce
 
     def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Stage the request if its like has come before; returns whether that was done."""
@@ -196,15 +204,18 @@ class ProduceMemo(Memo[messages.ProduceRequest]):
         has_failed = False
         for partition, records in batches:
             try:
-                info = partition.append_records_to_leader(records, CLIENT, layout.acks, now_ms)
-                results.append(info)
+                results.append(
+                    partition.append_records_to_leader(records, CLIENT, layout.acks, now_ms)
+                )
             except KafkaError as refusal:
                 if not results:
                     self._is_known = True
                     return False  # the handler says why
                 results.append(manager.refused_append(partition, refusal, len(records)))
                 has_failed = True
-        produce = FastProduce(self, connection, correlation_id, layout, results, now_ms, has_failed)
+        produce = self.answer_type(
+            self, connection, correlation_id, layout, results, now_ms, has_failed
+        )
         connection.unanswered.append(produce)
         manager.note_staged(layout.partitions, produce)
         return True
@@ -291,14 +302,21 @@ class ProduceMemo(Memo[messages.ProduceRequest]):
                 partitions.append(partition)
         if not 0 < len(set(partitions)) == len(partitions) <= PARTITIONS_MAX:
             return None
-        encoded = b"".join(self.route.encode_answer(0, answer))
+        encoded = self._encode(answer)
         marks = [encode_mark(MARK + index) for index in range(len(partitions))]
         try:
             offsets_at = find_marks(encoded, marks)
         except ValueError:
             return None
         return Layout(
-            tuple(partitions), body.acks, encoded, offsets_at, body, names, request.client_id
+            tuple(partitions),
+            body.acks,
+            encoded,
+            offsets_at,
+            body,
+            names,
+            request.client_id,
+            self._find_throttle_time(answer),
         )
 
 
@@ -327,7 +345,7 @@ def _without_records(body: messages.ProduceRequest) -> messages.ProduceRequest:
     )
 
 
-class FastProduce:
+class FastProduce(Accountable):
     """A request that was known, between its staging and its answer.
 
     Args:
@@ -415,7 +433,7 @@ class FastProduce:
         if connection.is_closed:
             return
         now_ms = memo.context.clock.now_ms()
-        if connection.dispatcher.is_plain and not any(each.error for each in results.values()):
+        if connection.dispatcher.uses_memos and not any(each.error for each in results.values()):
             self._succeed(now_ms)
             return
         # There is more to say than offsets, or somebody looks on: the request takes its own
@@ -428,8 +446,13 @@ class FastProduce:
             connection,
         )
         request.received_ms -= now_ms - self._received_ms
+        request.take_over(self)
         connection.unanswered[connection.unanswered.index(self)] = request
-        request.answer(produce_response(memo.context, request, layout.names, results, {}))
+        request.answer(
+            produce_response(
+                memo.context, request, request.body.topic_data, layout.names, results, {}
+            )
+        )
 
     def _succeed(self, now_ms: int) -> None:
         memo, layout, connection = self._memo, self._layout, self._connection

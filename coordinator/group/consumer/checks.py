@@ -39,21 +39,22 @@ def check_request(request: HeartbeatRequest, assignors: Sequence[str]) -> None:
         or epoch > JOIN_EPOCH
         or epoch == LEAVE_EPOCH
     ):
-        _check_not_empty("member id", request.member_id)
-    _check_not_empty("group id", request.group_id)
-    _check_not_empty("instance id", request.instance_id)
-    _check_not_empty("rack id", request.rack_id)
+        _check_not_empty("MemberId", request.member_id)
+    _check_not_empty("GroupId", request.group_id)
+    _check_not_empty("InstanceId", request.instance_id)
+    _check_not_empty("RackId", request.rack_id)
     if epoch == JOIN_EPOCH:
         _check_first(request)
     elif epoch == LEAVE_STATIC_EPOCH:
         if request.instance_id is None:
-            raise _invalid("Only a member with an instance id can leave for a while.")
+            raise _invalid("InstanceId can't be null.")
     elif epoch < LEAVE_STATIC_EPOCH:
-        raise _invalid(f"{epoch} is no member epoch.")
+        raise _invalid("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"There is no assignor {request.server_assignor!r} here, but {', '.join(assignors)}.",
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: "
+            f"{', '.join(assignors)}.",
         )
     for text in (request.group_id, request.member_id, request.instance_id, request.rack_id):
         if text is not None and not fits_string(text):
@@ -69,7 +70,7 @@ def check_room(group: ConsumerGroup, member_id: str, size_max: int) -> None:
     if len(group.members) >= size_max and member_id not in group.members:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"Group {group.group_id} has all of the {size_max} members that it may have.",
+            f"The consumer group has reached its maximum capacity of {size_max} members.",
         )
 
 
@@ -92,10 +93,12 @@ def check_epoch(
         and _owns_no_more_than(owned, member.assigned_partitions)
     ):
         return
+    size = "smaller" if epoch < member.member_epoch else "greater"
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"Member {member.member_id} is in epoch {member.member_epoch}, not in {epoch}. It must "
-        "give up all its partitions and join again.",
+        f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the "
+        f"group coordinator ({member.member_epoch}). The member must abandon all its partitions "
+        "and rejoin.",
     )
 
 
@@ -107,10 +110,7 @@ def static_member(group: ConsumerGroup, instance_id: str) -> ConsumerGroupMember
     """
     member = group.static_member(instance_id)
     if member is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            f"Group {group.group_id} has no member with the instance id {instance_id!r}.",
-        )
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     return member
 
 
@@ -123,11 +123,12 @@ def check_instance(member: ConsumerGroupMember, member_id: str, instance_id: str
     if member.member_id != member_id:
         raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"Instance id {instance_id!r} is member {member.member_id}'s now, not {member_id!r}'s.",
+            f"Static member {member_id} with instance id {instance_id} was fenced by member "
+            f"{member.member_id}.",
         )
 
 
-def check_released(member: ConsumerGroupMember, instance_id: str) -> None:
+def check_released(member: ConsumerGroupMember, member_id: str, instance_id: str) -> None:
     """Refuse to let anybody take over a static identity whose member has not left.
 
     Raises:
@@ -136,22 +137,26 @@ def check_released(member: ConsumerGroupMember, instance_id: str) -> None:
     if member.member_epoch != LEAVE_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Instance id {instance_id!r} is in use by member {member.member_id}.",
+            f"Static member {member_id} with instance id {instance_id} cannot join the group "
+            f"because the instance id is owned by {member.member_id} member.",
         )
 
 
 def _check_first(request: HeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == NO_TIMEOUT:
-        raise _invalid("Whoever joins must say its rebalance timeout.")
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
     if request.owned is None or request.owned:
-        raise _invalid("Whoever joins must say that it owns no partitions.")
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid("Whoever joins must subscribe by names or by a regular expression.")
+        raise _invalid(
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining."
+        )
 
 
 def _check_not_empty(what: str, text: str | None) -> None:
     if text is not None and not text.strip():
-        raise _invalid(f"The {what} is empty.")
+        raise _invalid(f"{what} can't be empty.")
 
 
 def _invalid(message: str) -> KafkaError:
@@ -251,5 +256,6 @@ def stale_epoch(member: ConsumerGroupMember, epoch: int) -> KafkaError:
 def unknown_member(group: ConsumerGroup, member_id: str) -> KafkaError:
     """Nobody of that id is in the group."""
     return KafkaError(
-        ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}."
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        f"Member {member_id} is not a member of group {group.group_id}.",
     )

@@ -281,9 +281,9 @@ class ConsumerGroups:
     def _find(self, group_id: str) -> ConsumerGroup:
         group = self.shards.find_any(group_id)
         if group is None:
-            raise _not_found(group_id, "is not known")
+            raise _not_found(f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
-            raise _not_found(group_id, "is not a consumer group")
+            raise _not_found(f"Group {group_id} is not a consumer group.")
         if group.writes.is_broken:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return group
@@ -291,10 +291,9 @@ class ConsumerGroups:
     def _write(self, request: HeartbeatRequest) -> GroupWrite:
         """A write on the group that a heartbeat is for; who joins makes the group."""
         group_id = request.group_id
-        if request.member_epoch != JOIN_EPOCH:
-            return GroupWrite(self._find(group_id))
-        found = self.shards.find_any(group_id)
-        if found is None:
+        if self.shards.find_any(group_id) is None:
+            if request.member_epoch != JOIN_EPOCH:
+                raise _not_found(f"Consumer group {group_id} not found.")
             return GroupWrite(self.shards.add_consumer_group(group_id))
         return GroupWrite(self._find(group_id))
 
@@ -346,8 +345,8 @@ def _leaving_id(group: ConsumerGroup, leaving: LeavingMember) -> str:
     return member.member_id
 
 
-def _not_found(group_id: str, why: str) -> KafkaError:
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {why}.")
+def _not_found(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
 
 
 def _left_for_a_while(member: ConsumerGroupMember) -> ConsumerGroupMember:

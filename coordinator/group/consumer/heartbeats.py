@@ -204,7 +204,7 @@ class Heartbeats:
             )
             return group.members.get(request.member_id) or ConsumerGroupMember(request.member_id)
         if not member_or_none.uses_classic_protocol:
-            check_released(member_or_none, instance_id)
+            check_released(member_or_none, request.member_id, instance_id)
         return self.replace_static(write, member_or_none, request.member_id)
 
     def replace_static(

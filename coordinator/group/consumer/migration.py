@@ -282,10 +282,13 @@ class Migration:
             members = consumer_members(classic, self._topics())
         except CustomAssignorError:
             raise _no_upgrade(
-                group_id, "its members use an assignor of their own, whose data would be lost"
+                group_id,
+                "an unsupported custom assignor is in use. Please refer to the documentation or "
+                "switch to a default assignor before re-attempting the upgrade",
             ) from None
         except ProtocolError as error:
-            raise _no_upgrade(group_id, f"its members' metadata cannot be read: {error}") from None
+            logger.info("a subscription in group %s cannot be read: %s", group_id, error)
+            raise _no_upgrade(group_id, "the embedded consumer protocol is malformed") from None
         write = self._replace_empty(classic)
         group = write.group
         for member, _ in members:
@@ -319,11 +322,15 @@ class Migration:
 
     def _check_upgrade(self, classic: ClassicGroup) -> None:
         if not self.policy.allows_upgrade:
-            raise _no_upgrade(classic.group_id, "group.consumer.migration.policy does not allow it")
+            raise _no_upgrade(classic.group_id, "online upgrade is disabled")
         if not classic.uses_consumer_protocol:
-            raise _no_upgrade(classic.group_id, "its members are no consumers")
+            raise _no_upgrade(
+                classic.group_id, "the group does not use the consumer embedded protocol"
+            )
         if len(classic.members) > self._settings.max_size:
-            raise _no_upgrade(classic.group_id, "it has more members than group.consumer.max.size")
+            raise _no_upgrade(
+                classic.group_id, "the group size exceeds the consumer group maximum size"
+            )
 
     # -- from consumer to classic ---------------------------------------------------------
 
@@ -406,5 +413,5 @@ def _no_upgrade(group_id: str, why: str) -> KafkaError:
     logger.info("group %s stays a classic group: %s", group_id, why)
     return KafkaError(
         ErrorCode.GROUP_ID_NOT_FOUND,
-        f"Classic group {group_id} cannot become a consumer group: {why}.",
+        f"Cannot upgrade classic group {group_id} to consumer group because {why}.",
     )

@@ -30,8 +30,25 @@ from .topics import TopicsImage
 COMPILED_MAX = 128
 """How many compiled expressions are kept."""
 
+SHOWN_CHARACTERS_MAX = 1000
+"""An answer cannot hold an error text of more than 32,767 bytes."""
+
 COMPILED_BYTES_MAX = 1 << 20
 """What one may take, with what it has learnt of the names it saw; common ones take kilobytes."""
+
+
+KAFKAS_REASONS: Mapping[str, str] = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "regexp/syntax: internal error",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+"""What RE2/J, which Kafka uses, says in place of RE2; of what is not here they say the same."""
 
 
 @lru_cache(maxsize=COMPILED_MAX)
@@ -54,11 +71,19 @@ def compile_expression(expression: str) -> Callable[[str], bool]:
         reason = error.args[0] if error.args else "it cannot be compiled"
         if isinstance(reason, bytes):
             reason = reason.decode(errors="replace")
+        shown = expression[:SHOWN_CHARACTERS_MAX]
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex {expression!r} is no regular expression of RE2: {reason}.",
+            f"SubscribedTopicRegex `{shown}` is not a valid regular expression: "
+            f"{_kafkas_reason(reason)}.",
         ) from None
     return lambda name: fullmatch(name) is not None
+
+
+def _kafkas_reason(reason: str) -> str:
+    """RE2's reason, which has the place in the expression behind it, as Kafka words it."""
+    what = reason.partition(": ")[0]
+    return KAFKAS_REASONS.get(what, what)
 
 
 class ExpressionUpdate(NamedTuple):
@@ -215,14 +240,17 @@ class RegularExpressions:
         known = group.expressions.values()
         now_ms = self._runtime.clock.now_ms()
         last_ms = max((resolved.timestamp_ms for resolved in known), default=NEVER_MS)
-        if now_ms <= last_ms + BATCH_INTERVAL_MS:
+        elapsed_ms = now_ms - last_ms
+        if elapsed_ms < 0:  # the log holds wall time, and the clock was set back
+            elapsed_ms = self._refresh_interval_ms + 1
+        if elapsed_ms <= BATCH_INTERVAL_MS:
             return False
         version = min((resolved.version for resolved in known), default=0)
         return (
             is_needed
             or len(group.subscribed_expressions) != len(known)
             or version < self.new_topics_version
-            or now_ms > last_ms + self._refresh_interval_ms
+            or elapsed_ms > self._refresh_interval_ms
         )
 
     def _resolve(self, group: ConsumerGroup, is_allowed: IsTopicAllowed) -> None:

@@ -101,7 +101,8 @@ class TargetAssignmentBuilder:
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         interval_ms = self._timings.assignment_interval_ms(group.group_id)
         since_ms = group.assignment_timestamp_ms
-        return since_ms == 0 or interval_ms == 0 or now_ms >= since_ms + interval_ms
+        # The log holds wall time; where it is to come, the clock was set back, and nobody waits.
+        return since_ms == 0 or not since_ms <= now_ms < since_ms + interval_ms
 
     def _compute(
         self, group: ConsumerGroup, assignor: Assignor

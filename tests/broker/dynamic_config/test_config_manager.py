@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
+from support.unsynced_store import UnsyncedStore
 
+from odradek.broker.dynamic_config.change_notifications import CHANGE_EXPIRATION_MS
 from odradek.broker.dynamic_config.config_manager import (
     BROKERS,
-    CHANGE_EXPIRATION_MS,
     CLIENT_METRICS,
     CLUSTER_DEFAULT,
     CONFIG_BYTES_MAX,
@@ -68,7 +69,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[EmbeddedStore]:
-    store = EmbeddedStore(tmp_path / "metadata.sqlite", clock=clock, owner="1")
+    store = UnsyncedStore(tmp_path / "metadata.sqlite", clock=clock)
     await store.open()
     await ensure_paths(store, znodes.PERSISTENT_PATHS)
     yield store
@@ -79,7 +80,7 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[EmbeddedSto
 async def other_store(
     tmp_path: Path, clock: ManualClock, store: EmbeddedStore
 ) -> AsyncIterator[EmbeddedStore]:
-    other = EmbeddedStore(tmp_path / "metadata.sqlite", clock=clock, owner="2")
+    other = UnsyncedStore(tmp_path / "metadata.sqlite", clock=clock)
     await other.open()
     yield other
     await other.close()
@@ -350,3 +351,31 @@ async def test_store_that_is_lost_is_told(follower: Follower, store: EmbeddedSto
 )
 def test_name_that_no_node_could_have_is_encoded(kind: str, name: str, path: str) -> None:
     assert entity_path(kind, name) == path
+
+
+async def test_a_change_that_cannot_be_put_in_force_is_tried_again_and_holds_up_no_other(
+    follower: Follower, other_store: EmbeddedStore, clock: ManualClock
+) -> None:
+    """As where a module that it needs cannot be imported, for want of descriptors."""
+    started: list[Callable[[], Awaitable[None]]] = []
+    manager = ConfigManager(other_store, clock, started.append)
+    applied: list[str] = []
+    failures = [OSError(24, "Too many open files")]
+
+    def apply(name: str, _: object) -> None:
+        if name == "orders" and failures:
+            raise failures.pop()
+        applied.append(name)
+
+    manager.on_change(TOPICS, apply)
+    await manager.start(2)
+    await follower.set(TOPICS, "orders", retention_ms="5")
+    await follower.set(TOPICS, "bills", retention_ms="5")
+    other_store.poll(clock.now_ms())
+    (follow,) = started
+    with pytest.raises(ExceptionGroup):
+        await follow()
+    assert applied == ["bills"]
+    await follow()
+    assert applied == ["bills", "orders"]
+    manager.stop()

@@ -101,7 +101,7 @@ class Bench:
 
     def authorize_by(self, authorize: Authorize) -> None:
         """Have this decide from now on what principals may do."""
-        self.broker.admission.authorize_by(authorize)
+        self.broker.admission.authorize_by(lambda *what, **_logged: authorize(*what))
 
     def log_end_offset(self, name: str, partition: int = 0) -> int:
         """The partition's log end."""
@@ -126,7 +126,13 @@ async def bench(
     log_dirs: str, settings: dict[str, str], nursery: trio.Nursery
 ) -> AsyncIterator[Bench]:
     config = BrokerConfig.from_sources(
-        {}, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": log_dirs, **settings}
+        {},
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": log_dirs,
+            "odradek.await.topic.creation": "true",
+            **settings,
+        },
     )
     broker = await make_broker(config)
     broker.rng.seed(random.Random(5).random())

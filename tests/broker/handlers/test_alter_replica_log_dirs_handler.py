@@ -170,7 +170,11 @@ async def test_a_log_that_moves_is_not_compacted(bench: Bench) -> None:
     assert len(log.segments) > 2
     broker = bench.broker
     cleaner = LogCleanerTask(
-        broker.config, broker.replica_manager, broker.clock, broker.timers, broker.start_task
+        broker.config,
+        broker.replica_manager,
+        broker.clock,
+        broker.timers,
+        broker.supervisor.start_task,
     ).manager
     found = cleaner.find_filthiest()
     assert found is not None

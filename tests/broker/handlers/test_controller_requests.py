@@ -3,6 +3,8 @@
 Requests come as frames of a controller that is newer than the broker's own.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,8 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.metadata.metadata_cache import MetadataSnapshot, MetadataUpdate
 from odradek.metadata.metadata_waiting import wait_for_metadata
 from odradek.metadata_store import znodes
+from odradek.metadata_store.errors import MetadataStoreError, SessionExpired, StoreUnreachable
+from odradek.metadata_store.store import StoredNode
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
@@ -30,6 +34,18 @@ Update = messages.UpdateMetadataRequest
 Lead = messages.LeaderAndIsrRequest
 Stop = messages.StopReplicaRequest
 WANTED = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")])
+
+
+@pytest.fixture
+def bench(bench: "Bench") -> "Bench":
+    """One whose client is another broker."""
+    bench.client.connection.is_broker = True
+    return bench
+
+
+async def elect(bench: "Bench", epoch: int = EPOCH) -> None:
+    """Another broker becomes the controller."""
+    await bench.broker.metadata_store.set(znodes.CONTROLLER_EPOCH, str(epoch).encode())
 
 
 def reported(
@@ -52,6 +68,7 @@ async def update(
     bench: "Bench", *topics: Any, controller_id: int = 7, controller_epoch: int = EPOCH, **more: Any
 ) -> int:
     """Send an UpdateMetadata; its error code."""
+    await elect(bench)
     answer = await bench.client.call(
         Update(
             controller_id=controller_id,
@@ -77,6 +94,7 @@ async def update(
 
 async def lead(bench: "Bench", leader: int, leader_epoch: int, **more: Any) -> Any:
     """Send a LeaderAndIsr for partition 0 of `t`."""
+    await elect(bench)
     fields = {"controller_epoch": EPOCH, **more}
     return await bench.client.call(
         Lead(
@@ -105,6 +123,7 @@ async def lead(bench: "Bench", leader: int, leader_epoch: int, **more: Any) -> A
 
 async def stop(bench: "Bench", **more: Any) -> Any:
     """Send a StopReplica that deletes partition 0 of `t`."""
+    await elect(bench)
     fields = {"controller_epoch": EPOCH, **more}
     return await bench.client.call(
         Stop(
@@ -259,6 +278,7 @@ async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench"
     message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
     assert sum(map(len, Update.encoder(8)(message))) > LONG_FRAME_BYTES
     other = bench.another_client()
+    await elect(bench)
     bench.client.send(message, 8)
     served = 0
     while not bench.client.connection.output:
@@ -273,6 +293,7 @@ async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench"
 async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
     topics = [reported("t", *[7] * 3000)]
     client, connection = bench.client, bench.client.connection
+    await elect(bench)
     client.send(Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics), 8)
     header = request_header(3, 12, 2, "test")
     body = b"".join(map(bytes, messages.MetadataRequest.encoder(12)(WANTED)))
@@ -365,3 +386,102 @@ async def test_a_request_is_answered_from_one_snapshot(
         told_leaders = [each.leader_id for topic in answer.topics for each in topic.partitions]
         assert told_leaders == leaders
         request = messages.MetadataRequest(topics=[requested(name="t")])
+
+
+ILLEGAL_PARTITIONS = {
+    "a way out of the folder": ("../x", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "a folder": ("..", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "a separator": ("a/b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "NUL": ("a\0b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "no name": ("", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "a long name": ("a" * 250, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "a negative number": ("t", -1, ErrorCode.INVALID_PARTITIONS),
+    "a long folder": ("a" * 249, 2**31 - 1, ErrorCode.INVALID_PARTITIONS),
+}
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "code"), ILLEGAL_PARTITIONS.values(), ids=ILLEGAL_PARTITIONS
+)
+async def test_partitions_that_there_cannot_be_are_refused(
+    bench: "Bench",
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    topic: str,
+    partition: int,
+    code: ErrorCode,
+) -> None:
+    """Nothing is made or removed outside of the log directory, and no directory goes offline."""
+    await elect(bench)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    led = Lead.LeaderAndIsrPartitionState(
+        partition_index=partition, leader=1, isr=[1], replicas=[1], is_new=True
+    )
+    updated = Update.UpdateMetadataPartitionState(
+        partition_index=partition, leader=1, isr=[1], replicas=[1]
+    )
+    stopped = Stop.StopReplicaPartitionState(
+        partition_index=partition, leader_epoch=-2, delete_partition=True
+    )
+    requests = [
+        (
+            Lead(
+                controller_id=7,
+                controller_epoch=EPOCH,
+                topic_states=[
+                    Lead.LeaderAndIsrTopicState(
+                        topic_name=topic, topic_id=TOPIC_ID, partition_states=[led]
+                    )
+                ],
+            ),
+            7,
+        ),
+        (
+            Update(
+                controller_id=7,
+                controller_epoch=EPOCH,
+                topic_states=[
+                    Update.UpdateMetadataTopicState(
+                        topic_name=topic, topic_id=TOPIC_ID, partition_states=[updated]
+                    )
+                ],
+            ),
+            8,
+        ),
+        (
+            Stop(
+                controller_id=7,
+                controller_epoch=EPOCH,
+                topic_states=[
+                    Stop.StopReplicaTopicState(topic_name=topic, partition_states=[stopped])
+                ],
+            ),
+            4,
+        ),
+    ]
+    for request, version in requests:
+        answer = await bench.client.call(request, version)
+        assert answer.error_code == code, type(request).__name__
+    assert [each for each in caplog.records if each.exc_info] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert not bench.broker.log_manager.directories.has_offline
+    assert topic not in bench.broker.metadata_cache.snapshot.topic_configs
+    assert (await lead(bench, 1, 0)).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("failure", [SessionExpired, StoreUnreachable])
+async def test_a_session_that_ends_while_a_request_is_handled_is_an_error(
+    bench: "Bench",
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failure: type[MetadataStoreError],
+) -> None:
+    async def get_many(paths: Sequence[str]) -> list[StoredNode | None]:
+        raise failure(paths[0])
+
+    await elect(bench)
+    monkeypatch.setattr(bench.broker.metadata_store, "get_many", get_many)
+    answer = await lead(bench, 1, 0)
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER
+    assert [each for each in caplog.records if each.exc_info] == []
+    assert any("the metadata store refused" in message for message in caplog.messages)

@@ -17,7 +17,7 @@ from odradek.storage.log.append_origin import AppendOrigin
 if TYPE_CHECKING:
     from conftest import Bench, Client
 
-FEW, MANY = 10, 300
+FEW, MANY = 130, 300  # the length of either takes two bytes
 INSTRUCTIONS_EACH_MAX = 1
 """Of the interpreter, for each idle partition that a fetch without a session names: what is done
 for each of them is done in C."""

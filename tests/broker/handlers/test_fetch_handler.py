@@ -137,6 +137,7 @@ async def test_a_replica_that_is_not_assigned_is_refused(bench: "Bench") -> None
     topic_id = await bench.create_topic("t")
     request = fetch(topic_id, 0)
     request.replica_state = Fetch.ReplicaState(replica_id=7, replica_epoch=1)
+    bench.client.connection.is_broker = True
     answer = await bench.client.call(request, VERSION)
     (partition,) = answer.responses[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

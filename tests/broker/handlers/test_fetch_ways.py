@@ -56,7 +56,7 @@ async def test_without_a_session_the_fast_path_answers_as_the_general_one(
         if chance.random() < 0.03:
             topics += wishes.topics(version, chance.sample(wishes.order, 1))  # named twice
         request = Fetch(session_epoch=-1, topics=topics, **common)
-        general.connection.fetch_fast_path = None
+        general.connection.implicit_session = None
         counted = []
         for client in (short, general):
             before = counters(bench)
@@ -64,7 +64,7 @@ async def test_without_a_session_the_fast_path_answers_as_the_general_one(
             counted.append(counters(bench) - before)
         assert sent(short) == sent(general)
         assert counted[0] == counted[1]
-        known = short.connection.fetch_fast_path
+        known = short.connection.implicit_session
         shortened += known is not None and bool(known.idle)
         assert (known is None) == (version < 7)
     assert shortened > 5 or version < 7
@@ -136,7 +136,10 @@ async def test_in_a_session_idle_partitions_are_answered_as_if_they_were_looked_
     assert idle > 20
 
 
-async def test_partitions_that_wake_a_fetch_are_read_in_its_order(bench: Bench) -> None:
+@pytest.mark.parametrize("has_memo", [True, False])
+async def test_partitions_that_wake_a_fetch_are_read_in_its_order(
+    bench: Bench, has_memo: bool
+) -> None:
     """The first of a fetch gets its bytes first (KIP-74), whichever was written to first."""
     history = await history_of(bench, 1)
     wishes = Wishes(history)
@@ -149,13 +152,16 @@ async def test_partitions_that_wake_a_fetch_are_read_in_its_order(bench: Bench) 
     limits = {"min_bytes": 200, "max_bytes": 250, "session_epoch": -1, "max_wait_ms": 3_600_000}
     for offset in range(3):
         wishes.wishes[order[2]].fetch_offset = offset
+        if not has_memo:
+            client.connection.memos.clear()
         client.send(Fetch(topics=wishes.topics(16, order), **limits), 16)
         assert not sent(client)
         if offset < 2:
             assert history.append(order[2], build_batch([(None, b"v" * 200, NOW_MS, [])]))
             bench.broker.server.finish_outside_work()
             assert sent(client)
-    assert set(client.connection.fetch_fast_path.idle) == set(order[:2])
+    idle = set(client.connection.implicit_session.idle)
+    assert idle == (set() if has_memo else set(order[:2]))
     batch = build_batch([(None, b"v" * 60, NOW_MS, [])])
     assert 100 < len(batch) < 200 < 250 < 2 * len(batch)
     for where in reversed(order[:2]):

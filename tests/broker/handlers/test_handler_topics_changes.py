@@ -271,13 +271,23 @@ async def test_deleting_without_waiting_deletes_nothing(client: Client) -> None:
 
 
 async def test_deleting_needs_permission(client: Client) -> None:
-    client.broker.denied |= {("DELETE", "TOPIC", "orders"), ("DESCRIBE", "TOPIC", "hidden")}
+    client.broker.denied |= {
+        ("DELETE", "CLUSTER", None),
+        ("DELETE", "TOPIC", "orders"),
+        ("DESCRIBE", "TOPIC", "hidden"),
+    }
     response = await delete_names(client, 5, "orders", "hidden", "clicks")
     assert {result.name: result.error_code for result in response.responses} == {
         "orders": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "hidden": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "clicks": ErrorCode.NONE,
     }
+
+
+async def test_who_may_delete_on_the_cluster_may_delete_every_topic(client: Client) -> None:
+    client.broker.denied.add(("DELETE", "TOPIC", "orders"))
+    response = await delete_names(client, 5, "orders")
+    assert [result.error_code for result in response.responses] == [ErrorCode.NONE]
 
 
 # -- CreatePartitions -------------------------------------------------------------------------

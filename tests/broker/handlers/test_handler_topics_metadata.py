@@ -208,8 +208,8 @@ def nobody_leads_one(snapshot: MetadataSnapshot) -> bool:
 
 async def test_partitions_without_a_living_leader_say_so(cluster: Cluster) -> None:
     async with (
-        cluster.store("others") as others,
-        cluster.store("broker-1") as store,
+        cluster.store() as others,
+        cluster.store() as store,
         trio.open_nursery() as nursery,
     ):
         await cluster.register(others, 2)

@@ -135,6 +135,7 @@ async def test_a_follower_that_fetches_all_joins_the_isr_and_the_controller_hear
     partition = await lead_with_an_absent_follower(broker, (1,))
     monkeypatch.setattr(broker.peers, "is_alive", lambda broker_id: True)
     follower = bench.another_client("follower")
+    follower.connection.is_broker = True
     requested = messages.FetchRequest.FetchPartition(
         partition=0,
         current_leader_epoch=partition.leader_epoch,

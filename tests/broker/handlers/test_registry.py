@@ -8,16 +8,26 @@ import pytest
 
 from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.broker.request.context import HandlerContext
-from odradek.broker.request.outcomes import Answer, AtFlush, Outcome, Parked, Task, in_task
+from odradek.broker.request.outcomes import (
+    Answer,
+    AtFlush,
+    Outcome,
+    Parked,
+    Stepwise,
+    Task,
+    in_steps,
+    in_task,
+)
 from odradek.broker.request.requests import Request
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import request_message, response_message
+from odradek.runtime.long_work import Steps
 
 
 def of_union(annotation: Any) -> tuple[Any, ...]:
     """What a union consists of; anything else is itself."""
-    if get_origin(annotation) in (Answer, Task):
+    if get_origin(annotation) in (Answer, Task, Stepwise):
         return (annotation,)
     return get_args(annotation) or (annotation,)
 
@@ -39,8 +49,12 @@ def wrong_types(handler: Callable[..., Any], api_key: int) -> Iterator[str]:
         if hints["return"] is not response:
             yield f"its task returns {hints['return']}"
         return
+    if inspect.isgeneratorfunction(inspect.unwrap(handler)):
+        if set(of_union(get_args(hints["return"])[-1])) - {Parked, response}:
+            yield f"its steps return {hints['return']}"
+        return
     for outcome in of_union(hints["return"]):
-        if outcome not in (Parked, AtFlush, Answer[response], Task[response]):
+        if outcome not in (Parked, AtFlush, Answer[response], Task[response], Stepwise[response]):
             yield f"an outcome is {outcome}"
 
 
@@ -65,8 +79,15 @@ def test_wrong_types_are_found() -> None:
         context: HandlerContext, request: Request[messages.HeartbeatRequest]
     ) -> messages.SyncGroupResponse: ...
 
+    @in_steps
+    def other_steps(
+        context: HandlerContext, request: Request[messages.HeartbeatRequest]
+    ) -> Steps[messages.SyncGroupResponse | Parked]:
+        yield
+        return messages.SyncGroupResponse()
+
     problems = {
         handler: list(wrong_types(handler, ApiKey.HEARTBEAT))
-        for handler in (untyped_request, other_request, bare_response, other_response)
+        for handler in (untyped_request, other_request, bare_response, other_response, other_steps)
     }
-    assert [len(found) for found in problems.values()] == [1, 3, 1, 1], problems
+    assert [len(found) for found in problems.values()] == [1, 4, 1, 1, 1], problems

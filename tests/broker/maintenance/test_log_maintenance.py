@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from odradek.broker.maintenance.log_maintenance import LogMaintenance
+from odradek.broker.maintenance.log_maintenance import ROLLED_CHECKPOINT_MS, LogMaintenance
 from odradek.common.partition_state import PartitionState, StoppedReplica
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic.dynamic_config import DynamicConfig
@@ -92,9 +92,23 @@ async def test_a_closed_segment_is_flushed_and_the_checkpoint_follows(keep) -> N
     await kept.settle()
     assert log.recovery_point == 4
     assert not kept.files.exists(f"{FOLDER}/recovery-point-offset-checkpoint")
-    await kept.advance(MINUTE_MS)
+    await kept.advance(ROLLED_CHECKPOINT_MS)
     text = kept.files.read_bytes(f"{FOLDER}/recovery-point-offset-checkpoint")
     assert text == b"0\n1\norders 0 4\n"
+
+
+async def test_many_closed_segments_share_one_writing_of_the_checkpoint(keep) -> None:
+    kept = keep()
+    log = kept.make_log(segment_bytes=BATCH_BYTES)
+    for _ in range(5):
+        append(log)
+        await kept.settle()
+    due_ms = kept.timers.next_deadline_ms()
+    assert due_ms == kept.clock.monotonic_ms() + ROLLED_CHECKPOINT_MS
+    await kept.advance(ROLLED_CHECKPOINT_MS)
+    text = kept.files.read_bytes(f"{FOLDER}/recovery-point-offset-checkpoint")
+    assert text == b"0\n1\norders 0 4\n"
+    assert kept.timers.next_deadline_ms() > kept.clock.monotonic_ms() + ROLLED_CHECKPOINT_MS
 
 
 async def test_many_rolls_share_a_few_tasks(keep) -> None:

@@ -7,8 +7,10 @@ import trio
 import trio.testing
 
 from odradek.broker.network.connection import Connection
+from odradek.broker.network.fair_order import PASS_SECONDS
 from odradek.broker.network.stream_transport import StreamTransport
 from odradek.protocol.errors import ProtocolError
+from odradek.runtime.clock import SystemClock
 
 
 class Request:
@@ -28,10 +30,12 @@ class Dispatcher:
     """Echoes; parks what begins with "park", and hands it to whoever waits for it."""
 
     def __init__(self) -> None:
+        self.on_request: Callable[[bytes], None] = lambda payload: None
         self.send_parked, self.parked = trio.open_memory_channel[Request](10)
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def entry(self, connection: Connection, frame: memoryview) -> None:
         payload = bytes(frame)
+        self.on_request(payload)
         if payload.startswith(b"bad"):
             raise ProtocolError("a bad request")
         request = Request(connection, payload)
@@ -40,7 +44,6 @@ class Dispatcher:
             connection.is_parked = True
             self.send_parked.send_nowait(request)
         else:
-            connection.note_handled()
             request.answer()
 
 
@@ -56,7 +59,8 @@ def start(
     def make(peer: str, on_ready: Callable[[], None]) -> Connection:
         return Connection(dispatcher, "SSL", peer, 1 << 20, on_ready)
 
-    transport = StreamTransport(lambda: None, idle_seconds_max)
+    transport = StreamTransport(lambda: None, SystemClock(), idle_seconds_max)
+    nursery.start_soon(transport.run)
     nursery.start_soon(transport.serve, server, "memory:1", make)
     return client
 
@@ -79,7 +83,7 @@ async def test_pipelined_requests_are_answered_in_order(
         await client.send_all(stream)
         with trio.fail_after(5):
             assert await receive(client, len(stream)) == stream
-        await client.aclose()
+        nursery.cancel_scope.cancel()
 
 
 async def test_frames_behind_a_parked_request_wait_for_its_answer(
@@ -98,7 +102,7 @@ async def test_frames_behind_a_parked_request_wait_for_its_answer(
             first.answer()
             (await dispatcher.parked.receive()).answer()
             assert await receive(client, len(stream)) == stream
-        await client.aclose()
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_peer_that_breaks_the_protocol_is_closed(
@@ -110,6 +114,7 @@ async def test_a_peer_that_breaks_the_protocol_is_closed(
         with trio.fail_after(5):
             assert await receive(client, len(framed(b"good"))) == framed(b"good")
             assert await client.receive_some() == b""
+        nursery.cancel_scope.cancel()
 
 
 async def test_silent_connections_are_closed(autojump_clock: trio.testing.MockClock) -> None:
@@ -118,6 +123,7 @@ async def test_silent_connections_are_closed(autojump_clock: trio.testing.MockCl
         started = trio.current_time()
         assert await client.receive_some() == b""
         assert trio.current_time() - started == 600
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_peer_that_sends_no_more_is_still_answered(
@@ -133,3 +139,57 @@ async def test_a_peer_that_sends_no_more_is_still_answered(
             (await dispatcher.parked.receive()).answer()
             assert await receive(client, len(stream)) == stream
             assert await client.receive_some() == b""
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_peer_that_does_not_read_is_closed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    client, server = trio.testing.lockstep_stream_pair()  # what is sent waits to be received
+    transport = StreamTransport(lambda: None, SystemClock(), 600)
+
+    def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+        return Connection(Dispatcher(), "SSL", peer, 1 << 20, on_ready)
+
+    with trio.fail_after(2000):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(transport.run)
+            async with trio.open_nursery() as serving:
+                serving.start_soon(transport.serve, server, "memory:1", make)
+                await client.send_all(framed(b"request"))
+            nursery.cancel_scope.cancel()
+
+
+async def test_many_that_flood_take_turns_with_one_that_does_not() -> None:
+    dispatcher = Dispatcher()
+    seconds = 0.0
+
+    def on_request(payload: bytes) -> None:
+        nonlocal seconds
+        seconds += 0.0001
+
+    dispatcher.on_request = on_request
+    transport = StreamTransport(lambda: None, SystemClock(), seconds=lambda: seconds)
+
+    def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+        return Connection(dispatcher, "SSL", peer, 1 << 20, on_ready)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(transport.run)
+
+        def connect() -> trio.StapledStream:
+            client, server = trio.testing.memory_stream_pair()
+            nursery.start_soon(transport.serve, server, "memory:1", make)
+            return client
+
+        good, floods = connect(), [connect() for _ in range(10)]
+        for number, flood in enumerate(floods):
+            await flood.send_all(framed(*[b"flood%d" % number] * 2000))
+        with trio.fail_after(60):
+            for _ in range(20):
+                began = seconds
+                await good.send_all(framed(b"good"))
+                assert await receive(good, len(framed(b"good"))) == framed(b"good")
+                assert seconds - began < 4 * PASS_SECONDS
+        assert seconds < 10 * 2000 * 0.0001, "the floods were over"
+        nursery.cancel_scope.cancel()

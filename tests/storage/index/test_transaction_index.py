@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support.transactions import TransactionalProducer
 
 from odradek.protocol.records import iter_batches
-from odradek.storage import AppendOrigin, LogConfig, StorageError, TopicPartition, load_log
+from odradek.runtime.clock import ManualClock
+from odradek.storage import (
+    AppendOrigin,
+    LogConfig,
+    LogManager,
+    StorageError,
+    TopicPartition,
+    load_log,
+)
 from odradek.storage.errors import CorruptIndexError
 from odradek.storage.index.transaction_index import AbortedTxn, TransactionIndex
 from odradek.storage.io.files import REAL_FILES
@@ -20,6 +30,7 @@ aborted by 3, 4 is of producer 1 and aborted by 8, 6 is of producer 2 and commit
 segment begins at 3. Kafka's DumpLogSegments prints of its index what stands in `KAFKA_SAYS`."""
 
 KAFKA_SAYS = [AbortedTxn(0, 1, 3, 4), AbortedTxn(1, 4, 8, 9)]
+ORDERS = TopicPartition("orders", 0)
 T = TopicPartition("transactions", 0)
 
 NOW_MS = 1_700_000_000_000
@@ -371,6 +382,70 @@ def test_recovery_without_snapshots_reads_the_earlier_segments(open_log, append)
     base_offset = log.segments.active.base_offset
     again = open_log(segment_bytes=150, recovery_point=base_offset)
     assert all_entries(again) == [AbortedTxn(1, 0, 7, 8)]
+
+
+class ClosedLog(NamedTuple):
+    """A log in four segments, the last two with aborted transactions, closed by its manager."""
+
+    folder: Path
+    expected: list[AbortedTxn]
+
+    def reopened(self) -> list[AbortedTxn]:
+        """What its transaction indexes name after the next start."""
+        manager = _managed(self.folder.parent)
+        entries = all_entries(manager.logs[ORDERS])
+        manager.close()
+        return entries
+
+
+def _managed(data: Path) -> LogManager:
+    manager = LogManager([str(data)], clock=ManualClock(NOW_MS))
+    manager.load_logs()
+    return manager
+
+
+@pytest.fixture
+def closed(tmp_path: Path, append) -> ClosedLog:
+    data = tmp_path / "data"
+    manager = _managed(data)
+    log = manager.get_or_create_log(ORDERS, bytes(16), LogConfig(segment_bytes=300))
+    producer = TransactionalProducer(log, 1)
+    for commit in (True, True, False, False):
+        producer.write(bytes(100))
+        producer.end(commit=commit)
+        append(log, bytes(100))
+    expected = all_entries(log)
+    assert len(expected) == 2
+    assert len(list((data / "orders-0").glob("*.log"))) >= 4
+    manager.close()
+    return ClosedLog(data / "orders-0", expected)
+
+
+LOSSES: dict[str, Callable[[list[Path]], object]] = {
+    "all": lambda paths: [path.unlink() for path in paths],
+    "the first": lambda paths: paths[0].unlink(),
+    "the last": lambda paths: paths[-1].unlink(),
+    "what is in it": lambda paths: paths[-1].write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_a_transaction_index_lost_after_a_clean_stop_is_rebuilt(closed, lose, caplog) -> None:
+    lose(sorted(closed.folder.glob("*.txnindex")))
+    assert closed.reopened() == closed.expected
+    assert any("rebuilding them" in message for message in caplog.messages)
+    caplog.clear()
+    assert closed.reopened() == closed.expected
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot", "epoch-checkpoint"])
+def test_no_other_file_lost_after_a_clean_stop_costs_an_abort(closed, suffix: str) -> None:
+    lost = [path for path in closed.folder.iterdir() if path.name.endswith(suffix)]
+    assert lost
+    for path in lost:
+        path.unlink()
+    assert closed.reopened() == closed.expected
 
 
 def test_a_lost_tail_takes_its_aborts_along(one_aborted, open_log) -> None:

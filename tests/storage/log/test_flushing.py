@@ -147,7 +147,7 @@ def test_what_has_waited_for_flush_ms_is_to_be_flushed(files) -> None:
     assert manager.logs_to_flush() == [log]
     flush = log.start_flush()
     flush.run()
-    log.finish_flush(flush, clock.now_ms())
+    log.finish_flush(flush, clock.monotonic_ms())
     append(log)
     clock.advance(999)
     assert manager.logs_to_flush() == []

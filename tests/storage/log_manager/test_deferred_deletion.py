@@ -148,3 +148,15 @@ def test_the_earliest_deletion_is_told_of():
     assert [entry.path for entry in deletions.take_due(60)] == ["/at-20", "/at-50"]
     assert deletions.next_due_ms == 70
     assert deletions.take_due(69) == []
+
+
+def test_what_could_not_be_tried_is_kept(files: MemoryFiles) -> None:
+    deletions = DeferredDeletion()
+    files.write_atomically("/one", b"1")
+    deletions.add_files(files, ["/one"], due_ms=5)
+    deletions.add_files(files, ["/later"], due_ms=9)
+    deletions.put_back(deletions.take_due(5))
+    assert len(deletions) == 2
+    assert deletions.next_due_ms == 5
+    assert delete_due(deletions.take_due(5)) == []
+    assert not files.exists("/one")

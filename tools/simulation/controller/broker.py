@@ -128,8 +128,7 @@ class SimulatedBroker:
         self._begin_life()
 
     def _begin_life(self) -> None:
-        owner = f"broker-{self.broker_id}-{self.life}"
-        self.session = SimulatedSession(self.cluster.tree, owner)
+        self.session = SimulatedSession(self.cluster.tree)
         self.channel = SimulatedChannel(self.cluster, self)
         self.active: ActiveController | None = None
         self.epoch = -1

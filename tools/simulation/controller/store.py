@@ -104,10 +104,9 @@ class SimulatedSession(MetadataStore):
         loses_next: the next write is done, but its answer is lost.
     """
 
-    def __init__(self, tree: SimulatedTree, owner: str) -> None:
+    def __init__(self, tree: SimulatedTree) -> None:
         super().__init__()
         self._tree = tree
-        self._owner = owner
         self.loses_next = False
         self.watches: list[EmbeddedWatch] = []
 
@@ -115,7 +114,7 @@ class SimulatedSession(MetadataStore):
         """Begin a session, at once."""
 
         self.session_id = self._tree.change(
-            lambda: self._tree.table.begin_session(self._owner, 0, FOREVER_MS)
+            lambda: (self._tree.table.begin_session(FOREVER_MS), set())
         )
         self.session_state = SessionState.CONNECTED
 

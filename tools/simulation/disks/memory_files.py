@@ -319,6 +319,10 @@ class MemoryFiles:
         self.locked.add(path)
         return MemoryFileLock(self, path)
 
+    def is_locked(self, path: str) -> bool:
+        """Whether somebody holds the lock on a file."""
+        return path in self.locked
+
     # --- the tree ----------------------------------------------------------------------
 
     def _find(self, path: str) -> MemoryNode | None:

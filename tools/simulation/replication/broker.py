@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from ....broker.handlers.fetch import handle_fetch
 from ....broker.handlers.list_offsets import handle_list_offsets
 from ....broker.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from ....broker.handlers.registry import Handler
+from ....broker.request.admission import Admission
 from ....broker.request.fetch_sessions import FetchSessionCache
-from ....broker.request.outcomes import Answer
+from ....broker.request.outcomes import Answer, Stepwise
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
 from ....protocol.api_keys import ApiKey
@@ -28,6 +30,7 @@ from ....replication.fetcher.truncation import Truncation
 from ....replication.partition.partition import Partition
 from ....replication.replica_manager import ReplicaManager, ReplicaSettings
 from ....runtime.clock import ManualClock
+from ....runtime.long_work import run_at_once
 from ....runtime.timers import Timers
 from ....storage.log.log_config import LogConfig
 from ....storage.log_manager.deferred_deletion import delete_due
@@ -77,6 +80,29 @@ class SimulatedMetadata:
         """Followers need no addresses."""
 
 
+class SteppedClock:
+    """A broker's own clocks: time passes for all alike, and its wall clock may be set wrong.
+
+    Args:
+        clock: the time that passes.
+
+    Attributes:
+        ahead_ms: how wrong its wall time is.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since the epoch."""
+        return self._clock.now_ms() + self.ahead_ms
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since an arbitrary moment; never goes back."""
+        return self._clock.monotonic_ms()
+
+
 class ReplicatingBroker:
     """A broker's process, one life after another on the same disk.
 
@@ -109,7 +135,7 @@ class ReplicatingBroker:
         truncation: Truncation = Truncation.FETCH,
     ) -> None:
         self.broker_id = broker_id
-        self.clock = clock
+        self.clock = SteppedClock(clock)
         self.network = network
         self.alive = False
         self.frozen = False
@@ -120,6 +146,9 @@ class ReplicatingBroker:
         self.drivers: list[FetcherDriver] = []
         self.metadata_cache = SimulatedMetadata([topic])
         self.config = {"fetch.max.bytes": 1 << 20}
+        self.admission = Admission(lambda connection: True)
+        self.quotas = SimpleNamespace(stage=None)
+        """Followers have none."""
         self._send_isr_change = send_isr_change
         self._rng = rng
         self._settings = FetcherSettings(
@@ -220,10 +249,8 @@ class ReplicatingBroker:
     # -- what its handlers use (`HandlerContext`) ------------------------------------------
 
     def authorize(self, request: Any, operation: str, resource_type: str, name: str) -> bool:
-        """Everybody may do everything."""
-        return True
-
-    # -- what comes ---------------------------------------------------------------------
+        """Whether a follower may do something."""
+        return self.admission.authorize(request, operation, resource_type, name)
 
     def obey(self, order: Order) -> None:
         """An order of the controller, of this one or a former."""
@@ -246,7 +273,9 @@ class ReplicatingBroker:
             ApiKey.LIST_OFFSETS: handle_list_offsets,
         }
         outcome = handlers[call.api_key](context, received)
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, Stepwise):
+            request.answer(run_at_once(outcome.work))
+        elif isinstance(outcome, Answer):
             request.answer(outcome.response)
 
     # -- what it does by itself ---------------------------------------------------------

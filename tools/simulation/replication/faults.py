@@ -15,6 +15,8 @@ from .broker import ReplicatingBroker
 from .cluster import ReplicatedCluster
 
 OPERATIONS_TO_GO_MAX = 40
+CLOCK_STEP_MS = 3_590_000
+"""Not quite the hour by which Kafka lets a record's timestamp be ahead of its leader's clock."""
 
 
 class ReplicationFaults:
@@ -48,9 +50,11 @@ class ReplicationFaults:
             self._expire_session(broker)
         elif dice < 0.7:
             self._freeze(broker)
-        elif dice < 0.85:
+        elif dice < 0.8:
             self._cut_link()
         elif dice < 0.9:
+            self._set_wall_clock(broker)
+        elif dice < 0.95:
             self._fail_over()
         else:
             self._move_leader()
@@ -102,6 +106,11 @@ class ReplicationFaults:
         return not any(who in change.isr for change in cluster.proposed_isrs(except_by=who))
 
     # -- brokers ------------------------------------------------------------------------
+
+    def _set_wall_clock(self, broker: ReplicatingBroker) -> None:
+        """Somebody sets a broker's clock wrong, or right again; nothing may go by it."""
+        broker.clock.ahead_ms = self._random.choice((-CLOCK_STEP_MS, 0, CLOCK_STEP_MS))
+        self._cluster.trace(f"broker {broker.broker_id}'s clock is {broker.clock.ahead_ms} ms off")
 
     def start(self, broker: ReplicatingBroker, *, is_at_risk: bool = True) -> None:
         """A process begins, and registers when it is ready; it may crash before."""

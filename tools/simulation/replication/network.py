@@ -8,8 +8,11 @@ connection breaks, the request may still arrive, at any time later; only its ans
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
+from ....broker.handlers.registry import REGISTRATIONS
+from ....broker.request.requests import ImplicitSession
+from ....broker.request.route import Route
 from ....protocol import decode_body, encode_body
 from ....protocol.api_keys import ApiKey
 from ....replication.fetcher.fetcher import ReplicaFetcher
@@ -20,7 +23,7 @@ from ....replication.fetcher.leader_endpoint import (
     decode_offsets,
 )
 from ....replication.fetcher.plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
-from ....runtime.clock import ManualClock
+from ....runtime.clock import Clock
 from ....storage.io.file_slice import FileSlice
 
 
@@ -28,11 +31,14 @@ class FetchingBroker(Protocol):
     """The broker whose fetchers send here."""
 
     broker_id: int
-    clock: ManualClock
     network: Network
     drivers: list[FetcherDriver]
     alive: bool
     frozen: bool
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is for the broker."""
 
 
 class Call:
@@ -57,14 +63,26 @@ class Call:
         self.answer: bytes | None = None
 
 
-class ReceivedBy(NamedTuple):
+class ReceivedBy:
     """The connection of a request as the broker's handlers see it."""
 
-    listener_name: str
+    def __init__(self, listener_name: str) -> None:
+        self.listener_name = listener_name
+
+    @property
+    def implicit_session(self) -> ImplicitSession | None:
+        """None is kept: each request of the simulation comes by a connection of its own."""
+        return None
+
+    @implicit_session.setter
+    def implicit_session(self, session: ImplicitSession) -> None:
+        session.close()
 
 
 class ReceivedRequest:
     """A request as the broker's handlers see it (`broker.requests.Request`)."""
+
+    is_long = False
 
     __slots__ = (
         "api_key",
@@ -74,6 +92,7 @@ class ReceivedRequest:
         "client_id",
         "connection",
         "is_from_follower",
+        "route",
     )
 
     def __init__(self, call: Call) -> None:
@@ -81,6 +100,7 @@ class ReceivedRequest:
         self.connection = ReceivedBy("PLAINTEXT")
         self.api_key = call.api_key
         self.api_version = call.version
+        self.route = Route(REGISTRATIONS[call.api_key], call.version)
         self.client_id = "fetcher"
         self.is_from_follower = False
         self.body = decode_body(call.api_key, call.version, memoryview(call.body))

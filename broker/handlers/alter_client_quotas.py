@@ -1,0 +1,86 @@
+"""AlterClientQuotas (49), versions 0-1: set or remove quotas (KIP-546).
+
+Behaviour: each entity succeeds or fails on its own; one that is named twice is altered as it was
+named first, and answers INVALID_REQUEST all the same. Any broker does it; the quotas are in force
+there when it answers, and on the others when they see the notification.
+Version notes: 1 is flexible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...common.errors import ErrorCode, KafkaError
+from ...controller.fenced_store import kafka_error_of
+from ...metadata_store.errors import MetadataStoreError
+from ...protocol import messages
+from ...runtime.offload import run_in_thread
+from ...security.quotas.alterations import QuotaAlteration, is_known_host
+from ...security.quotas.entity import IP, ClientQuotaEntity
+from ..request.authorization import CLUSTER_NAME
+from ..request.context import HandlerContext
+from ..request.outcomes import in_task
+from ..request.requests import Request
+
+Outcomes = dict[ClientQuotaEntity, KafkaError | None]
+
+
+@in_task
+async def handle_alter_client_quotas(
+    context: HandlerContext, request: Request[messages.AlterClientQuotasRequest]
+) -> messages.AlterClientQuotasResponse:
+    """Alter the quotas of the entities named."""
+    entries = request.body.entries
+    entities = [
+        ClientQuotaEntity.of({each.entity_type: each.entity_name for each in entry.entity})
+        for entry in entries
+    ]
+    if not context.authorize(request, "ALTER_CONFIGS", "CLUSTER", CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    outcomes: Outcomes = {}
+    for entity, entry in zip(entities, entries, strict=True):
+        values = {op.key: None if op.remove else op.value for op in entry.ops}
+        if entity in outcomes or len(values) < len(entry.ops):
+            outcomes[entity] = KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {entity}"
+            )
+            continue
+        outcomes[entity] = await _alter(
+            context, QuotaAlteration(entity, values), validate_only=request.body.validate_only
+        )
+    return _response(outcomes)
+
+
+async def _alter(
+    context: HandlerContext, alteration: QuotaAlteration, *, validate_only: bool
+) -> KafkaError | None:
+    """Alter one entity's quotas; returns why that was not done."""
+    host = alteration.entity.names.get(IP)
+    is_known = host is None or await run_in_thread(lambda: is_known_host(host))
+    try:
+        alteration.check(lambda _: is_known)
+        await context.config_manager.alter_quotas(
+            alteration.entity.path, alteration.apply, validate_only=validate_only
+        )
+    except (KafkaError, MetadataStoreError) as error:
+        return kafka_error_of(error)
+    return None
+
+
+def _response(
+    outcomes: Mapping[ClientQuotaEntity, KafkaError | None],
+) -> messages.AlterClientQuotasResponse:
+    response = messages.AlterClientQuotasResponse
+    return response(
+        entries=[
+            response.EntryData(
+                error_code=refusal.code if refusal else ErrorCode.NONE,
+                error_message=refusal.message if refusal else None,
+                entity=[
+                    response.EntityData(entity_type=entity_type, entity_name=name)
+                    for entity_type, name in entity.entries
+                ],
+            )
+            for entity, refusal in outcomes.items()
+        ]
+    )

@@ -1,0 +1,86 @@
+"""The stage before all others on a listener that speaks SASL: only who has logged in goes on.
+
+What a connection's logins have come to is `security.authenticator`'s; here is what that means for
+its frames and for the answers to SaslHandshake and SaslAuthenticate.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING
+
+from ...security.authenticator.exchange import RefusedError
+from ...security.authenticator.sasl_authenticator import SaslAuthenticator
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
+    from .requests import ClientConnection, Request
+
+logger = logging.getLogger(__name__)
+
+AUTHENTICATION_MS_MAX = 30_000
+"""A connection that has not logged in by then is closed. Kafka's clients wait no longer for one
+(`socket.connection.setup.timeout.max.ms`); its brokers wait for ever."""
+
+_unpack_api_key = struct.Struct(">h").unpack_from
+_pack_length = struct.Struct(">i").pack
+
+
+def admit_frame(
+    connection: ClientConnection, authenticator: SaslAuthenticator, frame: memoryview
+) -> bool:
+    """Whether a frame may go on to its route; False: it was a bare token, and is answered.
+
+    Raises:
+        ProtocolError: it may not come now; the connection is to be closed.
+    """
+    if authenticator.takes_bare_tokens:
+        _take_bare_token(connection, authenticator, frame)
+        return False
+    if not authenticator.never_expires:
+        api_key = _unpack_api_key(frame)[0] if len(frame) > 1 else -1
+        authenticator.check(api_key, connection.dispatcher.clock.monotonic_ms())
+    return True
+
+
+def _take_bare_token(
+    connection: ClientConnection, authenticator: SaslAuthenticator, frame: memoryview
+) -> None:
+    """A token as it follows version 0 of SaslHandshake, without header; so is its answer."""
+    try:
+        now_ms = connection.dispatcher.clock.monotonic_ms()
+        answer = authenticator.authenticate(bytes(frame), now_ms)
+    except RefusedError as refusal:
+        refuse(connection, authenticator, str(refusal))
+        return
+    framed = _pack_length(len(answer.token)) + answer.token
+    connection.send_at_once([framed], len(framed))
+
+
+def refuse(
+    connection: ClientConnection,
+    authenticator: SaslAuthenticator,
+    reason: str,
+    request: Request[object] | None = None,
+    response: Message | None = None,
+) -> None:
+    """Close a connection that could not log in, after a delay that makes guessing slow.
+
+    Args:
+        connection: is parked until then.
+        authenticator: says how long (`connection.failed.authentication.delay.ms`).
+        reason: for the log.
+        request: to be answered at last, if there is a response.
+        response: what the client hears before.
+    """
+    connection.is_parked = True
+
+    def close() -> None:
+        if connection.is_closed:
+            return
+        if request is not None and response is not None:
+            request.answer(response)
+        connection.fail(reason)
+
+    connection.dispatcher.call_later(authenticator.failure_delay_ms, close)

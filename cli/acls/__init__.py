@@ -1,0 +1,1 @@
+"""`odradek acls`: what principals may do, and why."""

@@ -1,0 +1,1 @@
+"""`odradek quotas`: how much users, clients and addresses may do."""

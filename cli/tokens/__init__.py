@@ -1,0 +1,1 @@
+"""`odradek tokens`: delegation tokens."""

@@ -1,0 +1,1 @@
+"""`odradek users`: who may log in by SCRAM."""

@@ -1,0 +1,127 @@
+"""Codecs of a message in which the structs of one array stay encoded.
+
+Who gets the same elements again and again need not decode them each time, nor encode what it
+answers to them: a request gives the bytes of each element, an answer takes them as they are. The
+elements that are new have codecs of their own. All of it comes from the message's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import construct
+from construct import Construct
+
+from .decoder_source import compile_decoder
+from .decoding_budget import limits_of
+from .encoder_source import compile_encoder
+from .message import Decoder, Encoder, MessageType
+from .types import ResolvedStruct, StructType
+from .wire import RecordsBlob, Repeated, bytes_min
+
+
+class EncodedElements:
+    """An array of an answer: its elements' buffers.
+
+    Args:
+        count: how many elements that is.
+        buffers: them all, each bytes or a list of bytes; what is neither is handed through as
+            records are.
+    """
+
+    __slots__ = ("_count", "buffers")
+
+    def __init__(self, count: int, buffers: list[Any]) -> None:
+        self._count = count
+        self.buffers = buffers
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def element_decoders(
+    message: MessageType, version: int, element: StructType
+) -> tuple[Decoder, Decoder]:
+    """The decoder of a message that leaves the elements encoded, and that of one of them.
+
+    Tagged fields are no part of an element's bytes: where there are some, what the first gives
+    ends at the wrong place, and the last byte of such an element is not zero.
+
+    Args:
+        message: a request.
+        version: one in which the fields of an element have fixed widths.
+        element: the struct in an array of it.
+
+    Raises:
+        UnsupportedVersionError: the message has no such version.
+    """
+    found: list[ResolvedStruct] = []
+
+    def keep(array: Repeated) -> Construct:
+        found.append(array.element)
+        each = construct.Bytes(bytes_min(array.element))
+        return Repeated(array.length, array.nullable, each)
+
+    limits = limits_of(message.name, message.api_key)
+    whole = _with_arrays(message.version(version), element, keep)
+    return compile_decoder(whole, limits), compile_decoder(found[0], limits)
+
+
+def element_encoders(
+    message: MessageType, version: int, element: StructType
+) -> tuple[Encoder, Encoder]:
+    """The encoder of a message whose arrays of the elements are `EncodedElements`, and that of
+    one of them.
+
+    Args:
+        message: an answer.
+        version: of it.
+        element: the struct in an array of it.
+
+    Raises:
+        UnsupportedVersionError: the message has no such version.
+    """
+    found: list[ResolvedStruct] = []
+
+    def keep(array: Repeated) -> Construct:
+        found.append(array.element)
+        return RecordsBlob(array.length, array.nullable)  # handed through, behind its length
+
+    encode = compile_encoder(_with_arrays(message.version(version), element, keep))
+
+    def encode_whole(value: Any) -> list[Any]:
+        buffers: list[Any] = []
+        run: list[bytes] = []
+        for part in encode(value):
+            for each in part.buffers if type(part) is EncodedElements else (part,):
+                if type(each) is bytes:
+                    run.append(each)
+                elif type(each) is list:
+                    run += each
+                else:
+                    buffers += (b"".join(run), each)
+                    run.clear()
+        buffers.append(b"".join(run))
+        return buffers
+
+    return encode_whole, compile_encoder(found[0])
+
+
+def _with_arrays(
+    resolved: ResolvedStruct, element: StructType, keep: Callable[[Repeated], Construct]
+) -> ResolvedStruct:
+    """A struct with its arrays of an element replaced, those within its arrays too."""
+    subcons = []
+    for named in resolved.subcons:
+        subcon = named.subcon
+        inner = subcon.element if isinstance(subcon, Repeated) else None
+        if isinstance(inner, ResolvedStruct):
+            if inner.declaration is element:
+                subcon = keep(subcon)
+            else:
+                subcon = Repeated(
+                    subcon.length, subcon.nullable, _with_arrays(inner, element, keep)
+                )
+        subcons.append(construct.Renamed(subcon, newname=named.name))
+    return ResolvedStruct(resolved.declaration, resolved.version, *subcons)

@@ -1,0 +1,263 @@
+"""Quotas on a whole broker: who is throttled, for how long, and that memos go on being used.
+
+The clock stands still between requests, so that throttle times can be told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from odradek.common.errors import ErrorCode
+from odradek.protocol import messages
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.records import build_batch
+
+if TYPE_CHECKING:
+    from conftest import Bench, Client
+
+TOPIC = "t"
+BATCH = bytes(build_batch([(None, b"v" * 1000, 1_700_000_000_000, [])]))
+PRODUCE_VERSIONS, FETCH_VERSIONS = (3, 8, 9, 13), (4, 7, 12, 17)
+
+
+def produce(topic_id: bytes, version: int, acks: int = 1) -> Any:
+    request = messages.ProduceRequest
+    data = [request.PartitionProduceData(index=0, records=memoryview(BATCH))]
+    named = {"topic_id": topic_id} if version >= 13 else {"name": TOPIC}
+    topic = request.TopicProduceData(partition_data=data, **named)
+    return request(acks=acks, timeout_ms=1000, topic_data=[topic])
+
+
+def fetch(topic_id: bytes, version: int, session: tuple[int, int] = (0, -1), **options: Any) -> Any:
+    request = messages.FetchRequest
+    part = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    named = {"topic_id": topic_id} if version >= 13 else {"topic": TOPIC}
+    topic = request.FetchTopic(partitions=[part], **named)
+    session_id, session_epoch = session
+    return request(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        topics=[topic],
+        session_id=session_id,
+        session_epoch=session_epoch,
+        **options,
+    )
+
+
+async def set_quotas(bench: Bench, path: str, **quotas: float) -> None:
+    settings = {key: str(value) for key, value in quotas.items()}
+    await bench.broker.config_manager.alter_quotas(path, lambda present: settings)
+
+
+def sent(client: Client) -> None:
+    client.connection.note_sent()
+
+
+async def released(client: Client) -> None:
+    with trio.fail_after(60):
+        while client.connection.is_held:
+            await client.woken()
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+async def test_a_producer_above_its_quota_is_answered_and_then_muted(
+    bench: Bench, version: int
+) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await set_quotas(bench, "clients/test", producer_byte_rate=100_000)
+    client, request = bench.client, produce(topic_id, version)
+    for _ in range(3):  # the first is learnt, the others are known
+        assert (await client.call(request, version)).throttle_time_ms == 0
+        sent(client)
+    memo = client.connection.memos[ApiKey.PRODUCE << 16 | version]
+    assert type(memo).__name__ == "MeteredProduceMemo"
+    assert len(memo) == 1
+    stage = bench.broker.context.quotas.stage
+    (sensor,) = stage.managers.produce.sensors.values()
+    assert sensor.rate(bench.broker.clock.monotonic_ms()) > 300
+    sensor.record(sensor.burst * 1.05, bench.broker.clock.monotonic_ms())
+    answer = await client.call(request, version)
+    (topic,) = answer.responses
+    assert topic.partition_responses[0].error_code == ErrorCode.NONE
+    assert topic.partition_responses[0].base_offset == 3
+    assert 0 < answer.throttle_time_ms < 1000
+    sent(client)
+    assert client.connection.is_held
+    client.send(request, version)
+    assert client.connection.backlog
+    await released(client)
+    client.connection.process_backlog()
+    bench.broker.server.finish_outside_work()
+    assert (await client.receive(ApiKey.PRODUCE, version)).throttle_time_ms > 0
+
+
+async def test_whoever_has_no_quota_is_not_throttled(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await set_quotas(bench, "clients/other", producer_byte_rate=1)
+    assert (await bench.client.call(produce(topic_id, 13), 13)).throttle_time_ms == 0
+    assert (await bench.client.call(produce(topic_id, 13), 13)).throttle_time_ms == 0
+    assert not bench.broker.context.quotas.stage.managers.produce.sensors
+
+
+async def test_quotas_come_into_force_and_go_while_a_client_is_connected(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    client, request = bench.client, produce(topic_id, 13)
+    for _ in range(3):
+        assert (await client.call(request, 13)).throttle_time_ms == 0
+        sent(client)
+    await set_quotas(bench, "users/ANONYMOUS", producer_byte_rate=10)
+    assert (await client.call(request, 13)).throttle_time_ms > 1000
+    assert bench.broker.dispatcher.uses_memos
+    await set_quotas(bench, "users/ANONYMOUS")
+    assert bench.broker.dispatcher.is_plain
+    assert bench.broker.context.quotas.stage is None
+    another = bench.another_client()
+    assert (await another.call(request, 13)).throttle_time_ms == 0
+
+
+async def test_without_acks_a_producer_is_muted_too(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await set_quotas(bench, "clients/<default>", producer_byte_rate=10)
+    bench.client.send(produce(topic_id, 13, acks=0), 13)
+    assert bench.client.connection.is_held
+    assert bench.log_end_offset(TOPIC) == 1
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_consumer_above_its_quota_gets_an_empty_answer(
+    bench: Bench, version: int, times: int
+) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await bench.client.call(produce(topic_id, 13), 13)
+    await set_quotas(bench, "clients/another", consumer_byte_rate=100_000)
+    client, request = bench.another_client(), fetch(topic_id, version)
+    for _ in range(times):
+        answer = await client.call(request, version)
+        assert answer.throttle_time_ms == 0
+        assert len(answer.responses[0].partitions[0].records) == len(BATCH)
+        sent(client)
+    stage = bench.broker.context.quotas.stage
+    (sensor,) = stage.managers.fetch.sensors.values()
+    now_ms = bench.broker.clock.monotonic_ms()
+    counted = sensor.rate(now_ms)
+    assert counted * 10 >= times * len(BATCH)
+    sensor.record(sensor.burst * 2, now_ms)
+    answer = await client.call(request, version)
+    assert answer.responses == []
+    assert answer.throttle_time_ms > 0
+    assert client.connection.is_held
+    sensor.unrecord(sensor.burst * 2)
+    after = sensor.rate(now_ms)  # what was not sent is not counted
+    assert after == pytest.approx(counted, rel=0.2)
+
+
+async def test_a_session_goes_on_after_an_empty_answer(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await bench.client.call(produce(topic_id, 13), 13)
+    await set_quotas(bench, "clients/another", consumer_byte_rate=100_000)
+    client = bench.another_client()
+    opened = await client.call(fetch(topic_id, 17, (0, 0)), 17)
+    session_id = opened.session_id
+    assert session_id
+    sent(client)
+    (sensor,) = bench.broker.context.quotas.stage.managers.fetch.sensors.values()
+    sensor.record(sensor.burst * 1.05, bench.broker.clock.monotonic_ms())
+    answer = await client.call(fetch(topic_id, 17, (session_id, 1)), 17)
+    assert (answer.session_id, answer.responses) == (session_id, [])
+    assert answer.throttle_time_ms > 0
+    sensor.unrecord(sensor.burst * 1.05)
+    sent(client)
+    await released(client)
+    for epoch in (2, 3, 4):
+        answer = await client.call(fetch(topic_id, 17, (session_id, epoch)), 17)
+        assert answer.error_code == ErrorCode.NONE
+        assert len(answer.responses[0].partitions[0].records) == len(BATCH)
+        sent(client)
+
+
+async def test_a_new_session_is_not_opened_above_the_quota(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await bench.client.call(produce(topic_id, 13), 13)
+    await set_quotas(bench, "clients/another", consumer_byte_rate=10)
+    sessions = len(bench.broker.context.fetch_sessions)
+    answer = await bench.another_client().call(fetch(topic_id, 17, (0, 0)), 17)
+    assert (answer.session_id, answer.responses) == (0, [])
+    assert answer.throttle_time_ms > 0
+    assert len(bench.broker.context.fetch_sessions) == sessions
+
+
+async def test_answers_are_no_longer_than_what_fits_into_the_windows(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    for _ in range(5):
+        await bench.client.call(produce(topic_id, 13), 13)
+        sent(bench.client)
+    await set_quotas(bench, "clients/another", consumer_byte_rate=250)
+    client = bench.another_client()
+    answer = await client.call(fetch(topic_id, 17), 17)
+    assert 0 < answer.throttle_time_ms <= 160  # the 40 bytes around the records are too many
+    sent(client)
+    await released(client)
+    answer = await client.call(fetch(topic_id, 17), 17)
+    assert len(answer.responses[0].partitions[0].records) == 2500  # ten windows of 250
+
+
+@pytest.mark.parametrize("times", [1, 4])
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda topic_id: (messages.MetadataRequest(topics=None), 12),
+        lambda topic_id: (produce(topic_id, 13), 13),
+        lambda topic_id: (fetch(topic_id, 17), 17),
+        lambda topic_id: (
+            messages.ListOffsetsRequest(
+                replica_id=-1,
+                topics=[
+                    messages.ListOffsetsRequest.ListOffsetsTopic(
+                        name=TOPIC,
+                        partitions=[
+                            messages.ListOffsetsRequest.ListOffsetsPartition(
+                                partition_index=0, current_leader_epoch=-1, timestamp=-1
+                            )
+                        ],
+                    )
+                ],
+            ),
+            7,
+        ),
+        lambda topic_id: (messages.ListGroupsRequest(), 4),
+    ],
+    ids=["metadata", "produce", "fetch", "list_offsets", "list_groups"],
+)
+async def test_whoever_takes_too_much_time_waits_for_a_window_at_most(
+    bench: Bench, request_of: Any, times: int
+) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await bench.client.call(produce(topic_id, 13), 13)
+    await set_quotas(bench, "users/<default>/clients/another", request_percentage=100)
+    client = bench.another_client()
+    request, version = request_of(topic_id)
+    for _ in range(times):
+        assert (await client.call(request, version)).throttle_time_ms == 0
+        sent(client)
+    (sensor,) = bench.broker.context.quotas.stage.managers.request.sensors.values()
+    assert sensor.rate(bench.broker.clock.monotonic_ms()) > 0
+    sensor.record(sensor.burst * 10, bench.broker.clock.monotonic_ms())
+    assert (await client.call(request, version)).throttle_time_ms == 1000
+    assert client.connection.is_held
+
+
+async def test_pipelined_requests_that_are_throttled_are_muted_for_the_longest(
+    bench: Bench,
+) -> None:
+    connection = bench.client.connection
+    connection.throttle(20)
+    connection.throttle(60_000)
+    with trio.fail_after(60):
+        while connection.throttles > 1:
+            await trio.lowlevel.checkpoint()
+    assert connection.is_held

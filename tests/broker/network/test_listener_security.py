@@ -1,0 +1,96 @@
+"""Settings of security that are not enforced are refused, and not ignored."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.network.listener_security import sasl_listeners
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.definition import ConfigError
+from odradek.config.dynamic.dynamic_config import DynamicConfig
+from odradek.runtime.clock import ManualClock
+
+PLAIN = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+LISTENERS = {"listeners": "SASL_PLAINTEXT://:0,PLAINTEXT://:0"}
+OAUTH = {**LISTENERS, "sasl.enabled.mechanisms": "OAUTHBEARER"}
+KEYS = "sasl.oauthbearer.jwks.endpoint.url"
+TOKENS = "listener.name.sasl_plaintext.oauthbearer"
+TOKEN_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+ENABLED = {**LISTENERS, "sasl.enabled.mechanisms": "PLAIN"}
+
+
+def config(**settings: str) -> DynamicConfig:
+    return DynamicConfig(BrokerConfig.from_sources(settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (LISTENERS, "enables the SASL mechanism GSSAPI, which is not supported"),
+        ({**LISTENERS, "sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms is empty"),
+        ({**LISTENERS, "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "PLAIN and has no users"),
+        (OAUTH, "nothing says whose tokens are to be trusted: set sasl.oauthbearer.jwks.endpoint"),
+        ({**OAUTH, KEYS: "file:///nowhere.json"}, f"{KEYS} cannot be used: /nowhere.json cannot"),
+        ({**OAUTH, KEYS: "keys.json"}, f"{KEYS} cannot be used: .* not a URL"),
+        (
+            {**OAUTH, KEYS: "http://h/k", "sasl.oauthbearer.jwt.validator.class": "a.B"},
+            "sasl.oauthbearer.jwt.validator.class=a.B is a Java class",
+        ),
+        (
+            {**OAUTH, f"{TOKENS}.sasl.server.callback.handler.class": "a.B"},
+            "sasl.server.callback.handler.class names a Java class",
+        ),
+        (
+            {
+                **OAUTH,
+                f"{TOKENS}.sasl.jaas.config": (
+                    f"{TOKEN_MODULE} unsecuredValidatorAllowableClockSkewMs=x;"
+                ),
+            },
+            "AllowableClockSkewMs must be a whole number",
+        ),
+        (
+            {
+                **ENABLED,
+                PLAIN: f"{MODULE};",
+                "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class": "a.B",
+            },
+            "sasl.server.callback.handler.class names a Java class",
+        ),
+        (ENABLED, f"PLAIN and has no users: set {PLAIN}"),
+        ({**ENABLED, "sasl.jaas.config": f"{MODULE};"}, "sasl.jaas.config is not used by brokers"),
+        ({**ENABLED, PLAIN: "nonsense"}, f"{PLAIN} cannot be used: .* control flag"),
+        ({**ENABLED, PLAIN: f'{MODULE} user_a="hush'}, f"{PLAIN} cannot be used: .* quote"),
+        ({**ENABLED, PLAIN: 'a.B required user_a="hush";'}, "names the login module a.B"),
+        (
+            {**ENABLED, PLAIN: f"{MODULE};", "sasl.server.callback.handler.class": "a.B"},
+            "sasl.server.callback.handler.class names a Java class",
+        ),
+        (
+            {
+                **ENABLED,
+                PLAIN: f"{MODULE};",
+                "security.inter.broker.protocol": "SASL_PLAINTEXT",
+            },
+            "set sasl.mechanism.inter.broker.protocol to one of",
+        ),
+        (
+            {
+                **ENABLED,
+                PLAIN: f"{MODULE};",
+                "security.inter.broker.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            },
+            "have no name to log in with",
+        ),
+    ],
+)
+def test_sasl_that_cannot_be_served_is_refused(settings: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as raised:
+        sasl_listeners(config(**settings), ManualClock())
+    assert "hush" not in str(raised.value)
+
+
+def test_without_a_listener_that_speaks_it_nothing_of_sasl_is_made() -> None:
+    assert sasl_listeners(config(listeners="PLAINTEXT://:0"), ManualClock()) is None

@@ -1,0 +1,164 @@
+"""A broker of few file descriptors, and a flood of connections that would take them all."""
+
+from __future__ import annotations
+
+import re
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from support.raw_connection import RawConnection
+
+from odradek.testing.waiting import wait_until
+
+LIMIT = 128
+FLOOD = 1_000
+WIDE_PARTITIONS = 200
+"""More than the limit lets segments be open."""
+SECONDS_MAX = 60.0
+SETTINGS = {
+    "log.cleaner.backoff.ms": "200",
+    "log.initial.task.delay.ms": "200",
+    "log.retention.check.interval.ms": "200",
+    "log.flush.offset.checkpoint.interval.ms": "200",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "offsets.topic.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class SmallBroker:
+    """A broker process that may have `LIMIT` files open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log_path = folder / "broker.log"
+        options = [part for item in SETTINGS.items() for part in ("-o", "=".join(item))]
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "odradek", "serve", "-v"),
+                    *("--listen", "127.0.0.1:0", "--data-dir", str(folder / "data")),
+                    *options,
+                ],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT)),
+            )
+        assert self.process.stdout is not None
+        found = re.search(r"127.0.0.1:(\d+)", self.process.stdout.readline())
+        assert found is not None, self.log
+        self.port = int(found[1])
+        self.bootstrap = f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallBroker]:
+    broker = SmallBroker(tmp_path)
+    yield broker
+    broker.process.terminate()
+    assert broker.process.wait(SECONDS_MAX) == 0
+
+
+@pytest.fixture
+def flood(small: SmallBroker) -> Iterator[list[socket.socket]]:
+    """Connections that are never used, more than the broker can have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2 * FLOOD, hard)), hard))
+    connections: list[socket.socket] = []
+
+    yield connections
+    for each in connections:
+        each.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def connect_all(small: SmallBroker, connections: list[socket.socket]) -> None:
+    address = ("127.0.0.1", small.port)
+    for _ in range(FLOOD):
+        connections.append(socket.create_connection(address, timeout=SECONDS_MAX))
+
+
+def test_a_flood_of_connections_takes_nothing_that_the_broker_needs(
+    small: SmallBroker, flood: list[socket.socket]
+) -> None:
+    assert f"the limit of open files is {LIMIT}" in small.log
+    with RawConnection(small.port) as good:
+        good.assert_served()
+        connect_all(small, flood)
+        good.assert_served()
+        work(small)  # the first use of all that it does
+        connect_all(small, flood)
+        good.assert_served()
+    for each in flood:
+        each.close()
+    read_wide(small)
+    assert small.process.poll() is None
+    assert "Traceback" not in small.log
+
+
+def work(small: SmallBroker) -> None:
+    """Topics are made, written, compacted, and read by a group."""
+    admin = KafkaAdminClient(bootstrap_servers=small.bootstrap)
+    compacted = {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}}
+    compacted["configs"]["segment.bytes"] = str(1 << 20)
+    compacted["configs"]["segment.ms"] = "100"
+    admin.create_topics(
+        {"compacted": compacted, "wide": {"num_partitions": WIDE_PARTITIONS}},
+        wait_for_metadata=True,
+    )
+    assert admin.list_groups() == []
+    producer = KafkaProducer(bootstrap_servers=small.bootstrap, acks="all", linger_ms=50)
+    began_ms = int(time.time() * 1000) - 10_000
+    for round_ in range(3):  # a second apart, by their timestamps: each rolls a segment
+        for key in range(20):
+            value, at_ms = b"%d" % round_, began_ms + 1000 * round_
+            producer.send("compacted", key=b"%d" % key, value=value, timestamp_ms=at_ms)
+        producer.flush()
+    for partition in range(WIDE_PARTITIONS):
+        producer.send("wide", b"value", partition=partition)
+    producer.flush()
+    producer.close()
+    read_wide(small)
+    consumer = KafkaConsumer(
+        "compacted",
+        bootstrap_servers=small.bootstrap,
+        group_id="group",
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=5000,
+    )
+    assert sum(1 for _ in consumer) >= 20
+    consumer.commit()
+    consumer.close()
+    assert [group["group_id"] for group in admin.list_groups()] == ["group"]
+    admin.close()
+    wait_until(lambda: "cleaned compacted-0" in small.log, SECONDS_MAX)
+
+
+def read_wide(small: SmallBroker) -> None:
+    """A record of each partition, in answers that hold more files than may be open."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=small.bootstrap, auto_offset_reset="earliest", group_id=None
+    )
+    partitions = [TopicPartition("wide", each) for each in range(WIDE_PARTITIONS)]
+    consumer.assign(partitions)
+    consumer.seek_to_beginning(*partitions)
+    seen: set[int] = set()
+
+    def read() -> bool:
+        for batch in consumer.poll(timeout_ms=1000).values():
+            seen.update(record.partition for record in batch)
+        return len(seen) == WIDE_PARTITIONS
+
+    wait_until(read, SECONDS_MAX, lambda: f"only {len(seen)} of {WIDE_PARTITIONS} were read")
+    consumer.close()

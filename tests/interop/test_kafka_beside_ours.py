@@ -1,0 +1,80 @@
+"""A Kafka 3.9 broker beside one of ours in a cluster: each takes what the other one sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+from support.kafka_process import KafkaZooKeeperProcess
+
+from odradek.testing.process.broker_process import BrokerProcess
+from odradek.testing.waiting import wait_until
+from odradek.tools.zookeeper_process import ZooKeeperProcess
+
+from .conftest import kafka_3_9_jars
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+OURS, KAFKA = 1, 2
+SETTLED = 120.0
+RECORDS = 100
+
+
+class Mixed(NamedTuple):
+    """Our broker is the first, and the controller."""
+
+    ours: BrokerProcess
+    kafka: KafkaZooKeeperProcess
+
+    def partitions(self) -> dict[int, tuple[int, set[int]]]:
+        """The leader and the ISR of each of the topic's partitions, as our broker says it."""
+        admin = KafkaAdminClient(bootstrap_servers=[self.ours.bootstrap])
+        (topic,) = admin.describe_topics(["t"])
+        admin.close()
+        return {
+            each["partition_index"]: (each["leader_id"], set(each["isr_nodes"]))
+            for each in topic["partitions"]
+        }
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Iterator[Mixed]:
+    zookeeper = ZooKeeperProcess(tmp_path / "zookeeper")
+    with ExitStack() as stack:
+        stack.callback(zookeeper.kill)
+        zookeeper.start()
+        connect = f"{zookeeper.address}/shop"
+        ours = BrokerProcess(
+            tmp_path / "ours",
+            settings={"zookeeper.session.timeout.ms": "10000"},
+            arguments=["--broker-id", str(OURS), "-v", "--zookeeper", connect],
+        )
+        stack.callback(ours.kill)
+        kafka = KafkaZooKeeperProcess(
+            kafka_3_9_jars(), tmp_path / "kafka", broker_id=KAFKA, connect=connect
+        )
+        stack.callback(kafka.kill)
+        yield Mixed(ours, kafka)
+
+
+def test_a_kafka_broker_follows_leads_and_leaves_beside_ours(mixed: Mixed) -> None:
+    both = {OURS, KAFKA}
+    admin = KafkaAdminClient(bootstrap_servers=[mixed.ours.bootstrap])
+    assignment = {0: [OURS, KAFKA], 1: [KAFKA, OURS]}
+    admin.create_topics([NewTopic("t", replica_assignments=assignment)])
+    admin.close()
+    # Our controller's requests are taken by both, and Kafka's fetches by ours.
+    producer = Producer({"bootstrap.servers": mixed.ours.bootstrap, "acks": "all"})
+    for number in range(RECORDS):
+        producer.produce("t", f"value-{number}", partition=number % 2)
+    assert producer.flush(SETTLED) == 0
+    wait_until(lambda: mixed.partitions() == {0: (OURS, both), 1: (KAFKA, both)}, SETTLED)
+    # Kafka's ControlledShutdown is, too: its partition moves before its session has ended.
+    assert mixed.kafka.stop() in (0, 143)
+    assert mixed.partitions() == {0: (OURS, {OURS}), 1: (OURS, {OURS})}
