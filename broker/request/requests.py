@@ -354,9 +354,9 @@ class Request(Accountable, Generic[BodyT_co]):
         times.record(now_ms - self.received_ms)
 
     def take_over(self, other: Accountable) -> None:
-        """What a memo has seen of the same request counts for this one."""
-        if hasattr(other, "frame_bytes"):
-            self.frame_bytes, self.used_s = other.frame_bytes, other.used_s
+        """What was not accounted for when a memo took the same request counts for this one."""
+        self.frame_bytes = getattr(other, "frame_bytes", 0)
+        self.used_s = getattr(other, "used_s", 0.0)
 
     def __repr__(self) -> str:
         return (

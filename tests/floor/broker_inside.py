@@ -13,7 +13,7 @@ import select
 import socket
 import struct
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -155,12 +155,17 @@ def decoded(frame: bytes, api_key: int, version: int) -> Any:
 
 
 @asynccontextmanager
-async def broker_inside() -> AsyncIterator[tuple[Broker, Clock]]:
-    """A broker on a temporary folder, ready; it is stopped at the end."""
+async def broker_inside(more_settings: Mapping[str, str]) -> AsyncIterator[tuple[Broker, Clock]]:
+    """A broker on a temporary folder, ready; it is stopped at the end.
+
+    Args:
+        more_settings: of the broker.
+    """
     logging.disable(logging.INFO)
     clock = Clock()
     with tempfile.TemporaryDirectory(prefix="odradek-floor-") as folder:
         settings = {**SETTINGS, "log.dirs": folder, "listeners": "PLAINTEXT://127.0.0.1:0"}
+        settings |= more_settings
         config = BrokerConfig.from_sources({}, settings)
         broker = await make_broker(config, environment=Environment(clock))
         ready = trio.Event()

@@ -25,7 +25,9 @@ from typing import Any
 
 from limits import TABLE, at_most, over, write_table
 from measuring import Cost, Measured, measure
-from script import CASES
+from script import CASES, GUARDED
+
+ALL = [*CASES, *GUARDED]
 
 HASH_SEED = "0"
 DIFFERENCE_MIN = 0.5
@@ -127,13 +129,13 @@ def main() -> int:
     parser.add_argument(
         "what", nargs="?", default="show", choices=["show", "write", "tree", "diff", "json"]
     )
-    parser.add_argument("case", nargs="?", choices=[*CASES, None], metavar="CASE")
+    parser.add_argument("case", nargs="?", choices=[*ALL, None], metavar="CASE")
     parser.add_argument("commit", nargs="?", help="for diff: the commit to compare with")
     options = parser.parse_args()
     with_fixed_hashes()
     if options.what in ("tree", "diff") and options.case is None:
-        parser.error(f"{options.what} wants the name of a case: {', '.join(CASES)}")
-    found = measure([options.case] if options.case else CASES)
+        parser.error(f"{options.what} wants the name of a case: {', '.join(ALL)}")
+    found = measure([options.case] if options.case else ALL)
     match options.what:
         case "show":
             return show_table(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import trio
@@ -17,7 +17,9 @@ from counting import (
     name_of,
     without_collections,
 )
-from script import CASES, Case, Stage
+from script import CASES, GUARDED, GUARDED_SETTINGS, Case, Prepare, Stage, guard
+
+from odradek.broker.broker import Broker
 
 WARM_UP = 50
 COUNTED = 48
@@ -63,15 +65,29 @@ def measure(names: Iterable[str]) -> dict[str, Measured]:
 
 async def _measure(names: list[str]) -> dict[str, Measured]:
     found: dict[str, Measured] = {}
-    async with broker_inside() as (broker, clock):
+    for group, settings, prepare in ((CASES, {}, None), (GUARDED, GUARDED_SETTINGS, guard)):
+        chosen = [group[name] for name in names if name in group]
+        if chosen:
+            await _measure_on_one(settings, prepare, chosen, found)
+    return found
+
+
+async def _measure_on_one(
+    settings: Mapping[str, str],
+    prepare: Callable[[Broker], Awaitable[None]] | None,
+    chosen: list[Prepare],
+    found: dict[str, Measured],
+) -> None:
+    async with broker_inside(settings) as (broker, clock):
+        if prepare is not None:
+            await prepare(broker)
         stage = Stage(broker, BEGINNING_MS)
-        cases = [await CASES[name](stage) for name in names]
+        cases = [await each(stage) for each in chosen]
         clock.hold()
         for case in cases:
             found[case.name] = measure_case(case)
         for client in stage.clients:
             client.close()
-    return found
 
 
 def measure_case(case: Case) -> Measured:

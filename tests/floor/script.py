@@ -9,6 +9,15 @@ from typing import Any, NamedTuple
 from broker_inside import Client
 
 from odradek.broker.broker import Broker
+from odradek.common.acl import (
+    CLUSTER_NAME,
+    AclEntry,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
@@ -680,4 +689,56 @@ CASES: dict[str, Prepare] = {
     "offset_commit": offset_commit,
     "metadata": metadata,
 }
-"""Every row of the floor, in the table's order."""
+"""Every row of the floor but for those of `GUARDED`, in the table's order."""
+
+
+# -- with ACLs and quotas -------------------------------------------------------------------
+
+GUARDED_SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:nobody",
+}
+QUOTAS = {
+    "producer_byte_rate": "1e12",
+    "consumer_byte_rate": "1e12",
+    "request_percentage": "1e12",
+    "controller_mutation_rate": "1e12",
+}
+"""Of all kinds; so high that nothing is throttled."""
+
+
+async def guard(broker: Broker) -> None:
+    """Allow the clients what they do, and no more, and give them quotas."""
+    acls = broker.context.acls
+    assert acls is not None
+    entry = AclEntry("User:ANONYMOUS", "*", Operation.ALL, Permission.ALLOW)
+    for kind, name in ((ResourceType.CLUSTER, CLUSTER_NAME), (ResourceType.TOPIC, "*")):
+        await acls.add(ResourcePattern(kind, PatternType.LITERAL, name), entry)
+    await broker.config_manager.alter_quotas("clients/<default>", lambda present: QUOTAS)
+
+
+def guarded(prepare: Prepare) -> Prepare:
+    """A case that fails unless each of its requests was accounted for."""
+
+    async def prepare_guarded(stage: Stage) -> Case:
+        case = await prepare(stage)
+        quotas = stage.broker.context.quotas.stage
+        assert quotas is not None
+
+        def check_logs(exchanges: int) -> None:
+            case.check_logs(exchanges)
+            for manager in (quotas.managers.produce, quotas.managers.request):
+                (sensor,) = manager.sensors.values()
+                assert sensor.rate(stage.broker.clock.monotonic_ms()) > 0
+
+        return case._replace(check_logs=check_logs)
+
+    return prepare_guarded
+
+
+GUARDED: dict[str, Prepare] = {
+    "produce_small_guarded": guarded(
+        produce_case("produce_small_guarded", "the first with ACLs and every kind of quota")
+    ),
+}
+"""The rows of a broker with ACLs and quotas."""

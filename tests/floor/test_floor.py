@@ -98,6 +98,15 @@ def test_many_partitions_cost_no_more_than_as_many_single_requests(
     assert costs["fetch_session_active"]["bytecodes"] <= 1.25 * one * PARTITIONS_ACTIVE
 
 
+def test_acls_and_quotas_of_every_kind_cost_a_tenth_at_most(
+    costs: dict[str, dict[str, float]],
+) -> None:
+    plain = costs["produce_small"]
+    guarded = costs["produce_small_guarded"]
+    assert guarded["bytecodes"] <= 1.1 * plain["bytecodes"]
+    assert guarded["system_calls"] == plain["system_calls"]
+
+
 def test_a_bulk_produce_copies_no_records(costs: dict[str, dict[str, float]]) -> None:
     """Its batch of 16 KB is never held a second time."""
     assert costs["produce_bulk"]["peak_bytes"] < 12_000

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....protocol import messages
+from ....replication.partition.partition import Partition
 from ....replication.read.fetch import FetchResults
 from ..context import HandlerContext
 from ..fetch_rules import PARTITION_BYTES
 from ..quotas.quota_stage import QuotaStage
-from ..requests import ClientConnection
+from ..requests import ClientConnection, Request
 from ..route import Route
 from .fetch import FetchMemo, Found, Layout, WaitingFetch
 from .list_offsets import REPEATS_FROM, ListOffsetsMemo
 from .produce import FastProduce, ProduceMemo
+from .produce import Layout as ProduceLayout
 
 _pack_throttle_time = struct.Struct(">i").pack_into
 
@@ -42,8 +44,33 @@ class MeteredProduceMemo(ProduceMemo):
 
     def __init__(self, context: HandlerContext, route: Route) -> None:
         super().__init__(context, route)
-        self.stage = stage_of(context)
         self.answer_type = MeteredProduce
+        self.stage = stage_of(context)
+
+    def _stage(
+        self,
+        connection: ClientConnection,
+        correlation_id: bytes,
+        layout: ProduceLayout,
+        batches: list[tuple[Partition, memoryview]],
+    ) -> bool:
+        if not ProduceMemo._stage(self, connection, correlation_id, layout, batches):
+            return False
+        throttle_ms = self.stage.produced(layout.sensors)
+        if throttle_ms:
+            produce = connection.unanswered[-1]
+            assert isinstance(produce, MeteredProduce)
+            produce.tell_throttled(throttle_ms)
+            connection.throttle(throttle_ms)
+        return True
+
+    def _layout_of(
+        self, request: Request[object], body: messages.ProduceRequest
+    ) -> ProduceLayout | None:
+        layout = super()._layout_of(request, body)
+        if layout is not None:
+            layout.sensors = self.stage.sensors_of(request.connection, request.client_id)
+        return layout
 
 
 class MeteredProduce(FastProduce):
@@ -51,17 +78,12 @@ class MeteredProduce(FastProduce):
 
     __slots__ = ()
 
-    def _succeed(self, now_ms: int) -> None:
-        connection, layout, memo = self._connection, self._layout, self._memo
-        assert isinstance(memo, MeteredProduceMemo)
-        throttle_ms = memo.stage.answered(connection, layout.client_id, self, is_produce=True)
-        if throttle_ms:
-            answer = bytearray(layout.answer)
-            _pack_throttle_time(answer, layout.throttle_at, throttle_ms)
-            self._layout = replace(layout, answer=bytes(answer))
-        super()._succeed(now_ms)
-        if throttle_ms:
-            connection.throttle(throttle_ms)
+    def tell_throttled(self, throttle_ms: int) -> None:
+        """Have its client know for how long it is to wait."""
+        layout = self._layout
+        answer = bytearray(layout.answer)
+        _pack_throttle_time(answer, layout.throttle_at, throttle_ms)
+        self._layout = replace(layout, answer=bytes(answer))
 
 
 class MeteredListOffsetsMemo(ListOffsetsMemo):

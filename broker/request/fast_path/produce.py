@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....common.errors import ErrorCode, KafkaError
 from ....common.internal_topics import INTERNAL_TOPICS
@@ -39,6 +39,9 @@ from ..route import Route
 from .marks import MARK, encode_mark, find_marks
 from .memo import PARTITIONS_MAX, Memo
 
+if TYPE_CHECKING:
+    from ..quotas.quota_stage import ClientSensors
+
 REPEATS_FROM = 8
 """Behind API key, version and correlation id: with the client's id begins what comes again."""
 CLIENT = AppendOrigin.CLIENT
@@ -59,6 +62,7 @@ class Layout:
         acks: who has to have the records before they are acknowledged.
         answer: the encoded answer to a success.
         throttle_at: where in it the throttle time stands.
+        sensors: what measures the client; None while there are no quotas.
         offsets_at: where in it each partition's offset stands, with time and log start behind.
         body: without its records.
         names: of its topics.
@@ -73,6 +77,7 @@ class Layout:
     names: list[str | None]
     client_id: str
     throttle_at: int
+    sensors: ClientSensors | None = None
 
 
 class Step:

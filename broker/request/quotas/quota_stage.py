@@ -70,7 +70,7 @@ class QuotaStage:
     ) -> None:
         self.managers = managers
         self.has_time_quotas = False
-        self._clock = clock
+        self._monotonic_ms = clock.monotonic_ms
         self._seconds = seconds
         self._clients: dict[tuple[str, str], ClientSensors] = {}
         self._frame_bytes = 0
@@ -89,16 +89,18 @@ class QuotaStage:
             self._frame_bytes = len(frame)
             if self.has_time_quotas:
                 self._began_s = self._seconds()
-            unanswered = connection.unanswered
-            last = unanswered[-1] if unanswered else None
             dispatch(connection, frame)
-            if not unanswered or (request := unanswered[-1]) is last:
-                return
-            if isinstance(request, Accountable):
-                request.frame_bytes = len(frame)
-                request.used_s = self._seconds() - self._began_s if self.has_time_quotas else 0.0
+            if self._frame_bytes:  # else a memo has accounted for it
+                self._note_waiting(connection)
 
         return enter
+
+    def _note_waiting(self, connection: ClientConnection) -> None:
+        """Have the request that was dispatched know what it has cost, if it waits."""
+        request = connection.unanswered[-1] if connection.unanswered else None
+        if isinstance(request, Accountable) and not hasattr(request, "frame_bytes"):
+            request.frame_bytes = self._frame_bytes
+            request.used_s = self._seconds() - self._began_s if self.has_time_quotas else 0.0
 
     def sensors_of(self, connection: ClientConnection, client_id: str) -> ClientSensors:
         """What measures a client."""
@@ -108,7 +110,7 @@ class QuotaStage:
             if len(self._clients) >= CLIENTS_MAX:
                 self._clients.clear()
             user = connection.principal.partition(":")[2]
-            managers, now_ms = self.managers, self._clock.monotonic_ms()
+            managers, now_ms = self.managers, self._monotonic_ms()
             found = self._clients[key] = ClientSensors(
                 managers.produce.sensor_of(user, client_id, now_ms),
                 managers.fetch.sensor_of(user, client_id, now_ms),
@@ -139,6 +141,26 @@ class QuotaStage:
         )
         return max(said, throttle_ms)
 
+    def produced(self, sensors: ClientSensors | None) -> int:
+        """Account for the known Produce that is being dispatched; for how many ms to mute.
+
+        That is done before its answer, so that those that came with it wait as well: Kafka, too,
+        reads the next request of a connection when it is not muted any more.
+        """
+        assert sensors is not None
+        produce, _, time = sensors
+        now_ms = self._monotonic_ms()
+        throttle_ms = 0
+        if produce is not None and (throttle_ms := produce.record(self._frame_bytes, now_ms)):
+            produce.note_throttled(throttle_ms)
+        if time is not None and (
+            time_ms := time.record((self._seconds() - self._began_s) * PERCENT, now_ms)
+        ):
+            time.note_throttled(time_ms)
+            throttle_ms = max(throttle_ms, time_ms)
+        self._frame_bytes = 0
+        return throttle_ms
+
     def answered(
         self,
         connection: ClientConnection,
@@ -159,7 +181,7 @@ class QuotaStage:
         """
         produce, _, time = self.sensors_of(connection, client_id)
         throttle_ms = 0
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._monotonic_ms()
         if is_produce and produce is not None:
             frame_bytes = getattr(request, "frame_bytes", self._frame_bytes)
             throttle_ms = produce.record(frame_bytes, now_ms)
@@ -192,7 +214,7 @@ class QuotaStage:
         """Account for an answer of so many bytes to the request that is being dispatched, if its
         client is within its quotas; else nothing is counted."""
         _, fetch, time = self.sensors_of(connection, client_id)
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._monotonic_ms()
         if fetch is not None and fetch.record(size, now_ms):
             fetch.unrecord(size)
             return False
@@ -218,7 +240,7 @@ class QuotaStage:
             size: of the answer, in bytes.
         """
         _, fetch, time = self.sensors_of(connection, client_id)
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._monotonic_ms()
         time_ms = fetch_ms = 0
         if time is not None:
             time_ms = time.record(self._used_percent(request), now_ms)

@@ -11,8 +11,10 @@ import pytest
 import trio
 
 from odradek.common.errors import ErrorCode
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch
 
 if TYPE_CHECKING:
@@ -46,6 +48,14 @@ def fetch(topic_id: bytes, version: int, session: tuple[int, int] = (0, -1), **o
         session_epoch=session_epoch,
         **options,
     )
+
+
+def frame_of(request: Any, version: int, correlation_id: int) -> memoryview:
+    """The request as the client of the bench sends it."""
+    schema = type(request)
+    body = b"".join(bytes(part) for part in schema.encoder(version)(request))
+    header = request_header(schema.api_key, version, correlation_id, "test")
+    return memoryview(bytearray(header + body))
 
 
 async def set_quotas(bench: Bench, path: str, **quotas: float) -> None:
@@ -93,6 +103,52 @@ async def test_a_producer_above_its_quota_is_answered_and_then_muted(
     client.connection.process_backlog()
     bench.broker.server.finish_outside_work()
     assert (await client.receive(ApiKey.PRODUCE, version)).throttle_time_ms > 0
+
+
+async def test_behind_a_request_above_the_quota_those_that_came_with_it_wait(
+    bench: Bench,
+) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await set_quotas(bench, "clients/test", producer_byte_rate=100_000)
+    client, request = bench.client, produce(topic_id, 13)
+    for _ in range(2):
+        await client.call(request, 13)
+        sent(client)
+    (sensor,) = bench.broker.context.quotas.stage.managers.produce.sensors.values()
+    sensor.record(sensor.burst, bench.broker.clock.monotonic_ms())
+    client.connection.process([frame_of(request, 13, each) for each in (8, 9)])
+    bench.broker.server.finish_outside_work()
+    assert bench.log_end_offset(TOPIC) == 3
+    assert len(client.connection.output) == 1
+    client.connection.output.clear()
+    sent(client)
+    await released(client)
+    client.connection.process_backlog()
+    bench.broker.server.finish_outside_work()
+    assert bench.log_end_offset(TOPIC) == 4
+
+
+async def test_a_known_produce_that_fails_is_accounted_for_once(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await set_quotas(bench, "clients/test", producer_byte_rate=100_000)
+    client, request = bench.client, produce(topic_id, 13)
+    for _ in range(2):
+        await client.call(request, 13)
+        sent(client)
+    (sensor,) = bench.broker.context.quotas.stage.managers.produce.sensors.values()
+    now_ms = bench.broker.clock.monotonic_ms()
+    counted = sensor.rate(now_ms)
+    client.connection.process([frame_of(request, 13, 2)])
+    client.connection.unanswered[0].fail_partition(
+        bench.broker.replica_manager.get_partition(TopicPartition(TOPIC, 0)),
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        "the disk is full",
+    )
+    bench.broker.server.finish_outside_work()
+    answer = await client.receive(ApiKey.PRODUCE, 13)
+    failure = answer.responses[0].partition_responses[0]
+    assert failure.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert sensor.rate(now_ms) == pytest.approx(counted * 1.5)
 
 
 async def test_whoever_has_no_quota_is_not_throttled(bench: Bench) -> None:
