@@ -58,6 +58,7 @@ from .store_comparison import StoreReferences
 
 if TYPE_CHECKING:
     from .dynamic_config.acl_manager import AclManager
+    from .dynamic_config.stored_passwords import StoredPasswords
     from .dynamic_config.token_manager import TokenManager
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class Broker:
         config: its settings, which change while it runs.
         log_manager: its logs, loaded.
         metadata_store: an open session on the cluster's metadata.
+        passwords: how secrets that are set while it runs are kept there.
         clock: the time.
         rng: the source of everything random.
         descriptors: what it may have open.
@@ -99,6 +101,7 @@ class Broker:
         config: DynamicConfig,
         log_manager: LogManager,
         metadata_store: MetadataStore,
+        passwords: StoredPasswords,
         clock: Clock,
         rng: random.Random,
         descriptors: DescriptorPlan,
@@ -124,7 +127,7 @@ class Broker:
             metadata_store, self.features, keep_running, self._features_not_supported
         )
         self.group_configs = GroupConfigs(config)
-        self.config_manager = ConfigManager(metadata_store, clock, keep_running)
+        self.config_manager = ConfigManager(metadata_store, clock, keep_running, passwords)
         tls, self._sasl = tls_listeners(config), sasl_listeners(config, clock)
         self.links = BrokerLinks(
             broker_id,

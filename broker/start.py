@@ -41,6 +41,7 @@ from ..storage.log_manager.log_loading import LoadingStopped
 from ..storage.log_manager.log_manager import LogManager
 from .broker import Broker
 from .dynamic_config.config_manager import load_broker_overrides
+from .dynamic_config.stored_passwords import StoredPasswords
 from .interbroker.feature_follower import FeaturesNotSupported
 from .store_comparison import StoreComparison
 
@@ -275,7 +276,8 @@ async def make_broker(
         if broker_id < 0:
             broker_id = DEFAULT_BROKER_ID
         live_config = DynamicConfig(config)
-        await load_broker_overrides(store, live_config, broker_id)
+        passwords = StoredPasswords.of(config)
+        await load_broker_overrides(store, live_config, broker_id, passwords)
         log_manager.default_config = log_config(live_config, {})
         log_manager.directories.claim(broker_id, cluster_id, rng)
         log_manager.recovery_threads = live_config["num.recovery.threads.per.data.dir"]
@@ -292,6 +294,7 @@ async def make_broker(
             config=live_config,
             log_manager=log_manager,
             metadata_store=store,
+            passwords=passwords,
             clock=clock,
             rng=rng,
             descriptors=descriptors or plan_descriptors(current_limit(), count_open()),

@@ -26,12 +26,6 @@ def make_store(config: ConfigValues, folder: Path, *, clock: Clock) -> MetadataS
     connect = config["zookeeper.connect"]
     if not connect:
         return EmbeddedStore(folder / METADATA_FILE, clock=clock)
-    if config["password.encoder.secret"]:
-        raise ConfigError(
-            "password.encoder.secret would not be used: passwords that are set while the broker "
-            "runs are kept in ZooKeeper as they are. Leave it out, and set passwords in the "
-            "broker's own file."
-        )
     try:
         from .zookeeper.zookeeper_store import ZooKeeperStore
     except ImportError as error:

@@ -69,7 +69,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "metadata_store": {"trio", "kazoo"},
     "controller": {"trio"},
     "coordinator": {"re2", "xxhash"},
-    "security": {"trio", "jwt"},
+    "security": {"trio", "jwt", "cryptography"},
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},
 }

@@ -34,6 +34,7 @@ from ...metadata_store.store import (
 from ...runtime.clock import Clock
 from ...runtime.long_work import Pace
 from .change_notifications import ChangeNotifications
+from .stored_passwords import NO_PASSWORDS, StoredPasswords
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class ConfigManager:
         store: an open session on the metadata.
         clock: for how long notifications stay.
         start_task: runs an async function beside the requests.
+        passwords: how secrets of brokers are kept in the store.
     """
 
     def __init__(
@@ -83,8 +85,10 @@ class ConfigManager:
         store: MetadataStore,
         clock: Clock,
         start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        passwords: StoredPasswords = NO_PASSWORDS,
     ) -> None:
         self._store = store
+        self._passwords = passwords
         self._appliers: dict[str, Apply] = {}
         self._apply_quotas: Apply | None = None
         self._applying = trio.Lock()
@@ -211,7 +215,10 @@ class ConfigManager:
         """An entity's node and settings. Raises: CorruptNode."""
         (node,) = await self._store.get_many([znodes.config_path(path)])
         # A user's node may be there for those of its clients only, and be empty.
-        return node, znodes.decode_config(node.data) if node is not None and node.data else {}
+        overrides = znodes.decode_config(node.data) if node is not None and node.data else {}
+        if path.startswith(f"{BROKERS}/"):
+            overrides = await self._passwords.from_persistent(overrides)
+        return node, overrides
 
     async def alter(
         self,
@@ -288,6 +295,10 @@ class ConfigManager:
     ) -> bool:
         """Write and notify in one step; False where the node is not as it was read."""
         operations: list[Operation] = [] if needs is None else [Check(needs)]
+        if entity_type == BROKERS:
+            name = path.rpartition("/")[2]
+            broker = None if name == CLUSTER_DEFAULT else name
+            overrides = await self._passwords.to_persistent(overrides, broker)
         operations.append(_write_operation(entity_type, path, node, overrides))
         operations.append(Create(CHANGE_NODE, znodes.encode_config_change(path), sequential=True))
         try:
@@ -340,20 +351,34 @@ def _decode_name(entity_type: str, encoded: str) -> str:
 
 
 async def load_broker_overrides(
-    store: MetadataStore, config: DynamicConfig, broker_id: int
+    store: MetadataStore,
+    config: DynamicConfig,
+    broker_id: int,
+    passwords: StoredPasswords = NO_PASSWORDS,
 ) -> None:
     """Put what was changed for a broker, and for all, in force before it starts.
+
+    Its secrets in the store that are encoded under `password.encoder.old.secret` are encoded
+    anew (Kafka's DynamicBrokerConfig.maybeReEncodePasswords).
 
     Raises:
         MetadataStoreError: the store does not answer.
     """
-    names = (CLUSTER_DEFAULT, str(broker_id))
-    nodes = await store.get_many([znodes.config_path(entity_path(BROKERS, name)) for name in names])
-    for name, node in zip(names, nodes, strict=True):
-        if node is not None:
-            try:
-                overrides = znodes.decode_config(node.data)
-            except znodes.CorruptNode as error:
-                logger.error("the changed settings of broker %s are not used: %s", name, error)
-            else:
-                config.change(overrides, per_broker=name != CLUSTER_DEFAULT)
+    for name in (CLUSTER_DEFAULT, str(broker_id)):
+        path = znodes.config_path(entity_path(BROKERS, name))
+        (node,) = await store.get_many([path])
+        if node is None:
+            continue
+        try:
+            persistent: Overrides = znodes.decode_config(node.data)
+        except znodes.CorruptNode as error:
+            logger.error("the changed settings of broker %s are not used: %s", name, error)
+            continue
+        if name != CLUSTER_DEFAULT:
+            re_encoded = await passwords.re_encoded(persistent)
+            if re_encoded != persistent:
+                persistent = re_encoded
+                data = znodes.encode_config(persistent)
+                await store.multi([SetData(path, data, node.version)])
+        overrides = await passwords.from_persistent(persistent)
+        config.change(overrides, per_broker=name != CLUSTER_DEFAULT)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ...common.sentinels import INT64_MAX
 from ..broker_config import LISTENER_PREFIX, BrokerConfig, listener_definition
-from ..definition import ConfigError, ConfigType, Definition, Range
+from ..definition import ConfigError, Definition, Range
 from ..listeners import Listener, advertise
 from ..tables.broker_table import BROKER_DEFINITIONS, LONG, MEDIUM
 from ..values import parse_value
@@ -119,8 +119,6 @@ def refusal_of(name: str, text: str, *, per_broker: bool) -> str | None:
     definition = dynamic_definition(name)
     if definition is None:
         return None
-    if definition.type is ConfigType.PASSWORD:
-        return f"{name} is a secret, and this broker keeps those in its file only."
     try:
         parse_value(definition, text)
     except ConfigError as error:
