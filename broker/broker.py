@@ -128,13 +128,13 @@ class Broker:
         )
         self.group_configs = GroupConfigs(config)
         self.config_manager = ConfigManager(metadata_store, clock, keep_running, passwords)
-        tls, self._sasl = tls_listeners(config), sasl_listeners(config, clock)
+        self._tls, self._sasl = tls_listeners(config), sasl_listeners(config, clock)
         self.links = BrokerLinks(
             broker_id,
             config.inter_broker_listener_name,
             self.metadata_cache,
             self.registered_brokers,
-            tls,
+            self._tls,
             self._sasl,
         )
         self.channels = ChannelManager(
@@ -232,7 +232,7 @@ class Broker:
             self.replica_manager.flush,
             self.supervisor,
             ConnectionQuotas(config, clock, descriptors.connections, descriptors.scarce_from),
-            tls,
+            self._tls,
             self._sasl,
         )
         self.log_maintenance = LogMaintenance(
@@ -369,6 +369,8 @@ class Broker:
                     await self.acls.start()
                 if self.context.tokens is not None:
                     await self._start_tokens(self.context.tokens)
+                if self._tls is not None:
+                    self.supervisor.keep_running(self._tls.follow_files)
                 if self._sasl is not None:
                     self._sasl.start(self.supervisor.keep_running)
                 await self.feature_follower.start()

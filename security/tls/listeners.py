@@ -1,14 +1,19 @@
 """How each listener speaks TLS, and what changes of that while the broker runs.
 
 `ssl.*` holds for all listeners, `listener.name.<listener>.ssl.*` for one. Stores may be replaced on
-a running broker, as Kafka's SslFactory allows: new connections get the new ones.
+a running broker, as Kafka's SslFactory allows: new connections get the new ones. Kafka reads a file
+again when somebody alters the broker's settings; here it is looked at every few seconds, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import ssl
+from functools import partial
 from typing import Any, NamedTuple
+
+import trio
 
 from ...client.security.tls_context import add_key, add_trust, client_context, configure
 from ...client.security.tls_settings import TlsError, TlsSettings, read_tls_settings
@@ -17,6 +22,7 @@ from ...config.broker_config import BrokerConfig
 from ...config.definition import ConfigError
 from ...config.listeners import TLS_PROTOCOLS, Listener
 from ...config.values import Password
+from ...runtime.offload import run_in_abandoned_thread
 from ...storage.io.files import REAL_FILES, Files
 from .certificate import CertificateNames, MalformedCertificate, certificate_names
 from .principal_rules import Rule, map_name, parse_rules
@@ -32,6 +38,10 @@ CLIENT_AUTHENTICATION = {
 }
 STORE_BYTES_MAX = 1 << 20
 """A store of keys or certificates is not larger."""
+
+FILES_INTERVAL_S = 2.0
+"""How often the files are looked at."""
+LOCATIONS = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 class ListenerTls(NamedTuple):
@@ -98,6 +108,8 @@ class TlsListeners:
         self._listeners = {
             listener.name: _checked(config, listener.name) for listener in _tls_of(config)
         }
+        self._files: dict[str, bytes] = {}
+        self._refusals: dict[str, str] = {}
 
     def has(self, listener_name: str) -> bool:
         """Whether a listener speaks TLS."""
@@ -122,16 +134,54 @@ class TlsListeners:
             _check_step(proposed, name, current, made)
 
     def reconfigure(self) -> None:
-        """Follow a change of the settings, or of the files that they name."""
+        """Follow a change of the settings, or of the files that they name.
+
+        What cannot be used is logged, once until something else is wrong.
+        """
         for name, current in self._listeners.items():
             try:
                 made = _checked(self._config, name)
+                _check_step(self._config, name, current, made)
             except ConfigError as error:
-                logger.error("listener %s stays as it is: %s", name, error)
+                if self._refusals.get(name) != str(error):
+                    logger.error("listener %s stays as it is: %s", name, error)
+                self._refusals[name] = str(error)
                 continue
+            self._refusals.pop(name, None)
             if made.made_of != current.made_of:
                 self._listeners[name] = made
                 logger.info("listener %s speaks TLS with %s now", name, made.key_store.source)
+
+    async def follow_files(self) -> None:
+        """Take up the stores whose files were replaced, until cancelled."""
+        while True:
+            await self.look_at_files()
+            await trio.sleep(FILES_INTERVAL_S)
+
+    async def look_at_files(self) -> None:
+        """Read the stores again if a file is not what it was when it was looked at last."""
+        values = (
+            self._config.listener_value(name, key) for name in self._listeners for key in LOCATIONS
+        )
+        paths = tuple(dict.fromkeys(path for path in values if path is not None))
+        files = await run_in_abandoned_thread(partial(_contents, paths))
+        if files != self._files:
+            self._files = files
+            self.reconfigure()
+
+
+def _contents(paths: tuple[str, ...]) -> dict[str, bytes]:
+    """By path what stands for a file's content, or for why it cannot be read.
+
+    Not its time of modification: a file that was copied may have that of another.
+    """
+    found = {}
+    for path in paths:
+        try:
+            found[path] = hashlib.sha256(read_store(path)).digest()
+        except OSError as error:
+            found[path] = str(error).encode()
+    return found
 
 
 def _tls_of(config: BrokerConfig) -> tuple[Listener, ...]:

@@ -52,6 +52,7 @@ TASKS = {
     "broker/broker.py self.server.serve": KEPT,
     "broker/broker.py self.channels.run": KEPT,
     "broker/broker.py self.controller.run": KEPT,
+    "broker/broker.py self._tls.follow_files": KEPT,
     "broker/broker.py self._hold_producer_ids": KEPT,
     "broker/broker.py self._start_log_cleaner": KEPT,
     "broker/broker.py tokens.remove_expired": NEXT,

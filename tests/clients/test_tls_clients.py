@@ -1,6 +1,7 @@
 """Real clients over TLS: with and without certificates, and what they see when it goes wrong."""
 
 import asyncio
+import os
 import ssl
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from odradek.client import AuthenticationError, Fetcher, KafkaClient, open_conne
 from odradek.client import BatchProducer as OwnProducer
 from odradek.testing import Broker
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
+from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.clients
 
@@ -334,6 +336,42 @@ def test_keystore_is_replaced_by_an_operators_command(tmp_path):
         broker.restart()
         with open(second.certificate) as file:
             assert shown() == file.read()
+
+
+def test_keystore_is_renewed_by_a_changed_file(tmp_path):
+    """As tools for certificates do it: nobody tells the broker."""
+    authority = CertificateAuthority(tmp_path)
+    names = ("localhost", "127.0.0.1")
+    first = authority.issue(*names, common_name="broker", file_name="first")
+    second = authority.issue(*names, common_name="broker", file_name="second")
+    files = make_tls_files(tmp_path / "client")._replace(ca=authority.path, keystore=first.keystore)
+    with Broker(tls=files) as broker:
+        producer = Producer(broker.client_settings("confluent-kafka", certificate=False))
+        host, _, port = broker.bootstrap_servers.partition(":")
+
+        def shown():
+            return ssl.get_server_certificate((host, int(port)), ca_certs=authority.path)
+
+        def produce():
+            errors = []
+            producer.produce("renewed", b"x", on_delivery=lambda error, _: errors.append(error))
+            assert producer.flush(SECONDS) == 0
+            assert errors == [None]
+
+        produce()
+        before = shown()
+        with open(first.keystore, "rb") as file:
+            good = file.read()
+        with open(first.keystore, "wb") as file:
+            file.write(good[: len(good) // 2])
+        wait_for_text(broker.log_path, "stays as it is", SECONDS)
+        assert shown() == before
+        with open(second.certificate) as file:
+            renewed = file.read()
+        os.replace(second.keystore, first.keystore)
+        wait_until(lambda: shown() == renewed, SECONDS)
+        produce()
+        assert broker.log.count("stays as it is") == 1
 
 
 # -- what it costs others ---------------------------------------------------------------

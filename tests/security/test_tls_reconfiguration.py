@@ -71,6 +71,68 @@ async def test_file_that_was_replaced_is_read_again(files, authority):
         assert await shown_serial(server) == serial_of(later)
 
 
+async def test_replaced_file_is_taken_up_though_nobody_says_so(files, authority, caplog):
+    async with tls_server(files) as server:
+        await server.tls.look_at_files()
+        before = await shown_serial(server)
+        stream = trio.SSLStream(
+            await server.connect(), server.client(), server_hostname="127.0.0.1"
+        )
+        await stream.do_handshake()
+        later = authority.issue(*NAMES, common_name="broker", file_name="later")
+        times = os.stat(files.keystore)
+        os.utime(later.keystore, ns=(times.st_atime_ns, times.st_mtime_ns))  # as `cp -p` may
+        os.replace(later.keystore, files.keystore)
+        await server.tls.look_at_files()
+        assert await shown_serial(server) == serial_of(later) != before
+        await stream.send_all(HELLO)
+        assert b"hello" in await stream.receive_some()
+        await trio.aclose_forcefully(stream)
+    assert "stays as it is" not in caplog.text
+
+
+async def test_broken_file_is_told_once_and_tried_again_when_it_changes(files, authority, caplog):
+    good = Path(files.keystore).read_bytes()
+    later = authority.issue(*NAMES, common_name="broker", file_name="later")
+    another = authority.issue(*NAMES, common_name="somebody", file_name="another")
+    async with tls_server(files) as server:
+        before = await shown_serial(server)
+        for broken in (good[:200], good[:300], b"", good[:200]):
+            Path(files.keystore).write_bytes(broken)
+            for _ in range(3):
+                await server.tls.look_at_files()
+        assert await shown_serial(server) == before
+        lines = [line for line in caplog.messages if "stays as it is" in line]
+        assert len(lines) == 1, lines
+        assert f"ssl.keystore.location={files.keystore} holds no certificate" in lines[0]
+        os.replace(another.keystore, files.keystore)
+        await server.tls.look_at_files()
+        assert "ssl.allow.dn.changes" in caplog.messages[-1]
+        server.config.change({"log.retention.ms": "5"}, per_broker=False)  # not by the way, either
+        assert await shown_serial(server) == before
+        os.remove(files.keystore)
+        await server.tls.look_at_files()
+        assert "No such file" in caplog.messages[-1]
+        os.replace(later.keystore, files.keystore)
+        await server.tls.look_at_files()
+        assert await shown_serial(server) == serial_of(later)
+
+
+async def test_replaced_truststore_of_one_listener_is_taken_up(files, authority, tmp_path):
+    other = CertificateAuthority(tmp_path / "clients")
+    shown = other.issue("c", common_name="billing")
+    trusted = tmp_path / "trusted.pem"
+    shutil.copy(authority.path, trusted)
+    setting = {"listener__name__ssl__ssl__truststore__location": str(trusted)}
+    async with tls_server(files, ssl__client__auth="requested", **setting) as server:
+        with pytest.raises(trio.BrokenResourceError):
+            await server.ask(server.client(shown))
+        both = Path(authority.path).read_bytes() + Path(other.path).read_bytes()
+        trusted.write_bytes(both)
+        await server.tls.look_at_files()
+        assert "CN=billing" in await server.ask(server.client(shown))
+
+
 async def test_connections_that_are_there_stay(files, authority):
     async with tls_server(files) as server:
         stream = trio.SSLStream(
