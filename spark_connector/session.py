@@ -25,9 +25,9 @@ def spark_session(
     *,
     master: str = "local[*]",
     packages: Sequence[str] | None = None,
-    ivy_folder: Path | None = None,
+    ivy_folder: str | Path | None = None,
     conf: Mapping[str, str] | None = None,
-    log_file: Path | None = None,
+    log_file: str | Path | None = None,
     existing: SparkSession | SparkSession.Builder | None = None,
 ) -> SparkSession:
     """A SparkSession with the Kafka connector that belongs to the installed PySpark.
@@ -52,7 +52,9 @@ def spark_session(
     if existing is not None and hasattr(existing, "sparkContext"):
         return _with_connector(existing, is_needed=packages is None or bool(packages))
     check_java()
-    jars = [str(jar) for jar in connector_jars(installation, packages, ivy_folder)]
+    jars = [
+        str(jar) for jar in connector_jars(installation, packages, ivy_folder and Path(ivy_folder))
+    ]
     settings = dict(conf or {})
     if settings.get("spark.jars"):
         jars = [*settings["spark.jars"].split(","), *jars]
@@ -76,7 +78,7 @@ def spark_session(
         settings["spark.jars"] = ",".join([given["spark.jars"], *jars])
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file):
+    with _standard_error_to(log_file and Path(log_file)):
         spark = _started(builder, log_file)
     return spark if existing is None else register(spark)
 
@@ -100,7 +102,7 @@ def _with_connector(spark: Any, *, is_needed: bool) -> SparkSession:
     return register(spark)
 
 
-def _started(builder: Any, log_file: Path | None) -> SparkSession:
+def _started(builder: Any, log_file: str | Path | None) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkRuntimeError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -131,7 +132,10 @@ def session(master: str, *, iceberg: bool = False, connector: bool = True) -> It
     conf = dict(SETTINGS)
     if master.startswith("local"):
         conf["spark.driver.host"] = "127.0.0.1"
-    log_file = Path(tempfile.gettempdir()) / "odradek-spark.log"
+    # A file for each run; that of one which ends well says nothing that anybody looks for.
+    descriptor, name = tempfile.mkstemp(prefix="odradek-spark-", suffix=".log")
+    os.close(descriptor)
+    log_file = Path(name)
     spark = spark_session(
         "odradek spark", master=master, packages=packages, conf=conf, log_file=log_file
     )
@@ -139,6 +143,7 @@ def session(master: str, *, iceberg: bool = False, connector: bool = True) -> It
         yield spark
     finally:
         spark.stop()
+    log_file.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -54,13 +54,18 @@ class DemoSettings(NamedTuple):
     """Settings of a run of the demo."""
 
     bootstrap_servers: str
-    output: Path
+    output: str | Path
     """A folder; what an earlier run left there is replaced."""
     rows: int | None = None
     """Only the first flights of the year, or all."""
     prefix: str = ""
     """Starts the names of the topics."""
     master: str = "local[*]"
+
+    @property
+    def folder(self) -> Path:
+        """The one named by `output`."""
+        return Path(self.output)
 
 
 class DemoProgress(Protocol):
@@ -101,19 +106,19 @@ def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
     """
     _check_requirements()
     topics = DemoTopics.with_prefix(settings.prefix)
-    _clear(settings.output)
+    _clear(settings.folder)
     create_topics(settings.bootstrap_servers, topics)
     flights = _produce(settings, topics, progress)
     audit = _through_spark(settings, topics, flights, progress)
 
     progress.start("Comparing with the same table by pandas, row by row", None)
     expected = expected_table(settings.rows)
-    table = read_parquet_table(settings.output)
+    table = read_parquet_table(settings.folder)
     in_parquet = compare_tables(table, expected)
     in_topic = compare_tables(read_topic_table(settings.bootstrap_servers, topics.delays), expected)
     progress.finish(f"{len(expected):,} rows, in Parquet and in the topic")
 
-    plot = settings.output / "delays.png"
+    plot = settings.folder / "delays.png"
     progress.start("Drawing the delays", None)
     plot_delays(table, plot)
     progress.finish(str(plot))
@@ -165,7 +170,7 @@ def _through_spark(
         "odradek demo",
         master=settings.master,
         conf=_SPARK_SETTINGS,
-        log_file=settings.output / "spark.log",
+        log_file=settings.folder / "spark.log",
     )
     progress.finish(f"Spark {spark.version}")
     try:
@@ -188,7 +193,7 @@ def _archive_and_replay(
     def report(pipeline: PipelineProgress) -> None:
         progress.advance(pipeline.rows)
 
-    lake = str(settings.output / "lake")
+    lake = str(settings.folder / "lake")
     progress.start("Archiving the topic to Parquet, by day", flights)
     source = TopicSource(settings.bootstrap_servers, (topics.flights,))
     archived = archive_topics(spark, ArchiveSettings(source, lake, gathers_days=True), report)
@@ -217,10 +222,10 @@ def _stream(
 ) -> None:
     progress.start("Streaming the replay: joining, aggregating, writing", flights)
     clock = StepClock("streaming", lambda pipeline: progress.advance(pipeline.rows))
-    query = start_query(spark, settings.bootstrap_servers, topics, settings.output)
+    query = start_query(spark, settings.bootstrap_servers, topics, settings.folder)
     read = follow_stream(query, clock).rows
     _require_all("read", read, flights)
-    progress.finish(f"{read:,} records in {settings.output / 'delays'}, and topic {topics.delays}")
+    progress.finish(f"{read:,} records in {settings.folder / 'delays'}, and topic {topics.delays}")
 
 
 def _audit(
@@ -244,7 +249,7 @@ def _audit(
             decode="json",
         ),
     )
-    page = settings.output / "audit.html"
+    page = settings.folder / "audit.html"
     page.write_text(as_html(report), encoding="utf-8")
     found = "nothing is wrong" if report.is_clean else f"{len(report.faults)} FAULTS"
     progress.finish(f"{report.records:,} records, {found}; {page}")

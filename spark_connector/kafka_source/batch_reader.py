@@ -77,6 +77,7 @@ def planned_ranges(
     starts = cluster.resolved(options.start, partitions, is_start=True)
     assert options.end is not None
     ends = cluster.resolved(options.end, partitions, is_start=False)
+    _require_order(starts, ends)
     requested = [each for each in partitions if filters.covers(*each)]
     if options.start.offsets is not None:
         starts |= _with_what_is_there(options, cluster.earliest(requested), starts)
@@ -94,6 +95,17 @@ def planned_ranges(
         for topic, partition in requested
     ]
     return divide(ranges, options.min_partitions, options.max_records_per_partition)
+
+
+def _require_order(starts: Offsets, ends: Offsets) -> None:
+    """As in Spark, whatever failOnDataLoss says: a mistake in the options is no loss of records."""
+    for (topic, partition), start in starts.items():
+        if start > ends[topic, partition]:
+            raise SparkConnectorError(
+                f"partition {partition} of {topic!r} would be read from offset {start} to"
+                f" {ends[topic, partition]}: the options begin behind the end, which is the end of"
+                " the partition unless they say otherwise"
+            )
 
 
 def _with_what_is_there(options: ReadOptions, earliest: Offsets, starts: Offsets) -> Offsets:

@@ -6,6 +6,7 @@ A Kafka admin client answers all of it, as in Spark's own source: no consumer gr
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -46,7 +47,7 @@ TRANSIENT_ERRORS = (
 client, and so Spark's own source, asks again after."""
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""A pattern does not reach these."""
+"""Spark's own source reads none of these, even where an option names one."""
 
 
 class UnknownTopicError(SparkConnectorError):
@@ -79,16 +80,17 @@ class KafkaOffsetReader:
         if selection.topics is None and selection.partitions is None:
             return sorted(self._matching(selection))
         names = selection.topics or {topic for topic, _ in selection.partitions or ()}
-        found = self._described(names)
-        if selection.partitions is None:
-            return sorted(found)
-        for topic, partition in selection.partitions:
-            if (topic, partition) not in found:
-                raise UnknownTopicError(
-                    f"option 'assign' names partition {partition} of {topic!r}, which has none"
-                    " of that number"
-                )
-        return sorted(selection.partitions)
+        there = self._described(names)
+        selected = set(selection.partitions or there)
+        found = {each for each in selected & there if each[0] not in INTERNAL_TOPICS}
+        if found != selected:
+            left_out = ", ".join(f"{topic}-{partition}" for topic, partition in selected - found)
+            warnings.warn(
+                f"option {selection.option!r}: left out, as by Spark's own source, which reads no"
+                f" internal topics and no partitions that are not there: {left_out}",
+                stacklevel=2,
+            )
+        return sorted(found)
 
     def _matching(self, selection: TopicSelection) -> Iterable[TopicPartition]:
         metadata = self._call(lambda admin, s: admin.list_topics(timeout=s))

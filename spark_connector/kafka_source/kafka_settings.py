@@ -2,13 +2,16 @@
 
 Users of Spark's own source write Java's names, so those are what is understood. Most are the
 same in librdkafka; some have another name there, some say nothing to it and are left out, some
-cannot be honoured and are refused. A name that librdkafka has and Java has not is passed on.
+cannot be honoured and are refused. A name that librdkafka has and Java has not is passed on; one
+that neither has is left out with a warning, as Java's clients do.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from ..errors import SparkConnectorError
 from ..option_values import Options
@@ -134,6 +137,9 @@ BOUNDS = {
 MESSAGE_BYTES_MAX = 1_000_000
 """librdkafka's own `message.max.bytes`, which must not be above `fetch.max.bytes`."""
 
+OF_SECURITY = ("ssl.", "sasl.", "security.")
+"""Beginnings of names that are never left out: a client would be less safe than it is to be."""
+
 _CREDENTIAL = r'\b{}\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s;"]+))'
 
 
@@ -160,10 +166,48 @@ def kafka_settings(options: Options) -> Settings:
         translate = _TRANSLATED.get(name)
         if translate is not None:
             settings.update(translate(name, value, given))
+            continue
+        renamed = RENAMED.get(name, name)
+        if _is_known(renamed, value):
+            settings[renamed] = _within_bounds(renamed, value)
+        elif name.startswith(OF_SECURITY):
+            raise SparkConnectorError(
+                f"option 'kafka.{name}' cannot be honoured: librdkafka, which reads and writes"
+                f" here, has no such setting{_nearest(name)}"
+            )
         else:
-            name = RENAMED.get(name, name)
-            settings[name] = _within_bounds(name, value)
+            warnings.warn(
+                f"option 'kafka.{name}' has no effect: Kafka's clients have no such setting"
+                f"{_nearest(name)}",
+                stacklevel=2,
+            )
     return settings
+
+
+def _is_known(name: str, value: str) -> bool:
+    """Whether librdkafka has a setting of this name, be the value a good one or not.
+
+    It tells only by refusing one. The name behind, which it never has, keeps a client from being
+    made of the one that is asked about.
+    """
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        return True  # whoever makes a client says what to install
+    try:
+        AdminClient({name: value, "": ""})
+    except KafkaException as error:
+        return error.args[0].str() != f'No such configuration property: "{name}"'
+    except TypeError:
+        pass  # one of confluent-kafka's own, which is a function: no option can be that
+    return False
+
+
+def _nearest(name: str) -> str:
+    known = {*RENAMED, *WITHOUT_EFFECT, *_TRANSLATED, *CONSUMER_ONLY, *PRODUCER_ONLY}
+    found = get_close_matches(name, sorted(known), n=1)
+    return f" (did you mean 'kafka.{found[0]}'?)" if found else ""
 
 
 def _within_bounds(name: str, value: str) -> str:

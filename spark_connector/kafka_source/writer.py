@@ -35,6 +35,7 @@ DEFAULTS = {
     "partitioner": "murmur2_random",
     "message.timeout.ms": "120000",
     "linger.ms": "5",
+    "message.max.bytes": "1048576",
     "queue.buffering.max.messages": "200000",
 }
 

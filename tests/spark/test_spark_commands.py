@@ -101,9 +101,14 @@ def test_replay_passes_what_is_archived_on(archived: Archived) -> None:
 
 
 @pytest.mark.timeout(SECONDS_MAX)
-def test_mirror_passes_records_on(archived: Archived) -> None:
+def test_mirror_passes_records_on(
+    archived: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And leaves no log of its own where temporary files are kept."""
     bootstrap = archived.topics.bootstrap
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     server = ("--from", bootstrap, "-b", bootstrap, "--master", "local[1]")
     done = odradek("mirror", archived.topic, *server, "--prefix", "m-")
     assert done.returncode == 0, done.stderr
     check_copy(archived, f"m-{archived.topic}")
+    assert list(tmp_path.glob("odradek-spark-*.log")) == []

@@ -78,6 +78,9 @@ def read(spark: Any, broker: Any) -> Callable[..., Any]:
     return load
 
 
+NONE: Selects = lambda row: False  # noqa: E731  # as the other choices, a value
+
+
 def between(starts: tuple[int, ...], ends: tuple[int, ...]) -> Selects:
     """Records of FIRST between two offsets of each partition."""
     return first(lambda row: starts[row.partition] <= row.offset < ends[row.partition])
@@ -196,6 +199,19 @@ CASES = {
         {"subscribe": "FIRST", "kafka.group.id": "a-group", "kafka.session.timeout.ms": "6000"},
         first(),
     ),
+    "an end behind the log's, and no failure": Case(
+        {"subscribe": "FIRST", "endingOffsets": places(150, LAST, 20), "failOnDataLoss": "false"},
+        between((0, 0, 0), (LAST, LAST, 20)),
+    ),
+    "a partition that is not there": Case(
+        {"assign": '{"FIRST": [0, 7]}'}, first(lambda row: row.partition == 0), 1
+    ),
+    "an internal topic": Case({"subscribe": "FIRST,__consumer_offsets"}, first(), PARTITIONS),
+    "partitions of an internal topic": Case({"assign": '{"__consumer_offsets": [0]}'}, NONE),
+    "a pattern that internal topics match": Case({"subscribePattern": "__.*"}, NONE),
+    "settings that no client has": Case(
+        {"subscribe": "FIRST", "kafka.no.such.key": "x", "kafka.fetch.max.bites": "5"}, first()
+    ),
     "what is for streams": Case(
         {
             "subscribe": "FIRST",
@@ -271,6 +287,7 @@ class Refusal(NamedTuple):
 
 
 ONLY = {"subscribe": "FIRST"}
+BACKWARDS = r"Beginning offset \d+ is after the ending offset"
 OTHERS = r"don't match what are assigned"
 REFUSED = {
     "no topics": Refusal({}, "One of the following options must be specified"),
@@ -294,6 +311,24 @@ REFUSED = {
     "a time after the last record": Refusal(
         {**ONLY, "startingTimestamp": str(at(100_000))}, "No offset matched"
     ),
+    "a start behind the end": Refusal({**ONLY, "startingOffsets": places(0, 101, 0)}, BACKWARDS),
+    "a start behind the end, though losses are none": Refusal(
+        {**ONLY, "startingOffsets": places(0, 101, 0), "failOnDataLoss": "false"}, BACKWARDS
+    ),
+    "an end before the start": Refusal(
+        {**ONLY, "startingOffsets": places(20, 0, 0), "endingOffsets": places(10, 9, 9)}, BACKWARDS
+    ),
+    "a time that ends before it begins": Refusal(
+        {**ONLY, "startingTimestamp": str(at(150)), "endingTimestamp": str(at(20))}, BACKWARDS
+    ),
+    "an end by time before the start": Refusal(
+        {**ONLY, "startingOffsets": places(90, 90, 90), "endingTimestamp": str(at(20))}, BACKWARDS
+    ),
+    "an end behind the log's": Refusal(
+        {**ONLY, "endingOffsets": places(150, 1, 1), "kafkaConsumer.pollTimeoutMs": "5000"},
+        "failOnDataLoss|timed out|Timeout|data may have been lost",
+    ),
+    "a partition of no topic": Refusal({"assign": '{"no-such": [0]}'}, "UnknownTopicOrPartition"),
     "no task": Refusal({**ONLY, "minPartitions": "0"}, "minPartitions must be positive"),
     "tasks without records": Refusal(
         {**ONLY, "maxRecordsPerPartition": "-1"}, "(?i)maxRecordsPerPartition must be positive"

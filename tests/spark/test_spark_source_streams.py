@@ -292,6 +292,7 @@ def test_groups_are_named_as_the_options_say(
         {"minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5"},
         {"startingTimestamp": str(at(100_000))},
         {"startingOffsets": places(1)},
+        {"failOnDataLoss": "true", "startingOffsets": places(0, 101, 0)},
         {"kafka.auto.offset.reset": "latest"},
     ],
     ids=lambda options: next(iter(options)),

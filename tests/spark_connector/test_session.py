@@ -65,11 +65,10 @@ except SparkConnectorError as error:
 
 def test_a_jvm_that_does_not_start_is_told(tmp_path: Path) -> None:
     output = run(f"""
-from pathlib import Path
 from odradek.spark_connector import SparkConnectorError, spark_session
 settings["spark.driver.memory"] = "1k"
 try:
-    spark_session(conf=settings, log_file=Path({str(tmp_path)!r}) / "log")
+    spark_session(conf=settings, log_file={str(tmp_path)!r} + "/log")
 except SparkConnectorError as error:
     print(error)
 """)

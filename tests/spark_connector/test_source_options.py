@@ -102,6 +102,21 @@ def test_what_spark_refuses_of_kafka_is_refused(name: str) -> None:
         kafka_settings({**GIVEN, f"kafka.{name}": "x"})
 
 
+def test_a_setting_that_no_client_has_is_left_out_with_a_warning() -> None:
+    misspelt = {**GIVEN, "kafka.fetch.max.bites": "5", "kafka.error_cb": "print"}
+    with pytest.warns(UserWarning, match="has no effect") as warned:
+        assert kafka_settings(misspelt) == kafka_settings(GIVEN)
+    first, second = (str(each.message) for each in warned)
+    assert "'kafka.fetch.max.bites'" in first
+    assert "did you mean 'kafka.fetch.max.bytes'?" in first
+    assert "'kafka.error_cb'" in second
+
+
+def test_a_setting_of_security_that_no_client_has_is_refused() -> None:
+    with pytest.raises(SparkConnectorError, match=r"'kafka\.sasl\.mechanisn'.*did you mean"):
+        kafka_settings({**GIVEN, "kafka.sasl.mechanisn": "PLAIN"})
+
+
 def test_a_login_of_java_becomes_user_and_password() -> None:
     login = (
         "org.apache.kafka.common.security.scram.ScramLoginModule required"
