@@ -52,9 +52,8 @@ def spark_session(
     if existing is not None and hasattr(existing, "sparkContext"):
         return _with_connector(existing, is_needed=packages is None or bool(packages))
     check_java()
-    jars = [
-        str(jar) for jar in connector_jars(installation, packages, ivy_folder and Path(ivy_folder))
-    ]
+    kept_in = None if ivy_folder is None else Path(ivy_folder)
+    jars = [str(jar) for jar in connector_jars(installation, packages, kept_in)]
     settings = dict(conf or {})
     if settings.get("spark.jars"):
         jars = [*settings["spark.jars"].split(","), *jars]
@@ -78,7 +77,7 @@ def spark_session(
         settings["spark.jars"] = ",".join([given["spark.jars"], *jars])
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file and Path(log_file)):
+    with _standard_error_to(None if log_file is None else Path(log_file)):
         spark = _started(builder, log_file)
     return spark if existing is None else register(spark)
 

@@ -198,7 +198,8 @@ def _is_known(name: str, value: str) -> bool:
     try:
         AdminClient({name: value, "": ""})
     except KafkaException as error:
-        return error.args[0].str() != f'No such configuration property: "{name}"'
+        refusal: str = error.args[0].str()
+        return refusal != f'No such configuration property: "{name}"'
     except TypeError:
         pass  # one of confluent-kafka's own, which is a function: no option can be that
     return False
