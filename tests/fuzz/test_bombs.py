@@ -458,7 +458,7 @@ def traced_bytes(read: Callable[[bytes], None], body: bytes) -> int:
 @pytest.mark.parametrize(
     "size",
     [
-        1_000_000,
+        200_000,
         pytest.param(10_000_000, marks=pytest.mark.slow),
         pytest.param(100_000_000, marks=pytest.mark.soak),
     ],

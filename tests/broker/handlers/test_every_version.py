@@ -1,10 +1,11 @@
 """Every API answers at every version it is served at: with little in it, and with a topic."""
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.broker.handlers.registry import REGISTRATIONS
+from odradek.broker.handlers.registry import REGISTRATIONS, Registration
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
@@ -12,11 +13,6 @@ from odradek.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from conftest import Bench
 
-SERVED = [
-    (registration.api_key, version)
-    for registration in REGISTRATIONS.values()
-    for version in registration.versions
-]
 PARKS = {ApiKey.JOIN_GROUP}
 """Answers of these may have to wait for others; they have tests of their own."""
 
@@ -33,10 +29,11 @@ def all_errors(value: Any) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("api_key", "version"), SERVED)
-async def test_a_request_of_defaults_is_answered(
-    bench: "Bench", api_key: ApiKey, version: int
+@pytest.mark.parametrize("registration", REGISTRATIONS.values(), ids=lambda it: it.api_key.name)
+async def test_a_request_of_defaults_is_answered_at_every_version(
+    bench: "Bench", registration: Registration
 ) -> None:
+    api_key = registration.api_key
     request = messages.request_message(api_key)()
     if api_key is ApiKey.PRODUCE:
         request.acks = 1
@@ -44,50 +41,50 @@ async def test_a_request_of_defaults_is_answered(
         request.resource_type_filter = request.operation = request.permission_type = 1
     if api_key in PARKS:
         request.session_timeout_ms = 1  # refused, so answered at once
-    answer = await bench.client.call(request, version)
-    assert ErrorCode.UNKNOWN_SERVER_ERROR not in all_errors(answer)
-    assert not bench.client.connection.is_closing
+    for version in registration.versions:
+        answer = await bench.client.call(request, version)
+        assert ErrorCode.UNKNOWN_SERVER_ERROR not in all_errors(answer), f"version {version}"
+        assert not bench.client.connection.is_closing, f"version {version}"
 
 
-@pytest.mark.parametrize("version", range(1, 12))
-async def test_list_offsets_finds_both_ends_at_every_version(bench: "Bench", version: int) -> None:
+async def test_list_offsets_finds_both_ends_at_every_version(bench: "Bench") -> None:
     await bench.create_topic("t")
     request = messages.ListOffsetsRequest
-    for timestamp in (-1, -2):
+    for version, timestamp in product(range(1, 12), (-1, -2)):
         requested = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topic = request.ListOffsetsTopic(name="t", partitions=[requested])
         answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
         found = answer.topics[0].partitions[0]
-        assert (found.error_code, found.offset) == (ErrorCode.NONE, 0)
+        assert (found.error_code, found.offset) == (ErrorCode.NONE, 0), f"version {version}"
 
 
-@pytest.mark.parametrize("version", range(4, 19))
-async def test_fetch_answers_a_topic_at_every_version(bench: "Bench", version: int) -> None:
+async def test_fetch_answers_a_topic_at_every_version(bench: "Bench") -> None:
     topic_id = await bench.create_topic("t")
     request = messages.FetchRequest
     requested = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    topic = request.FetchTopic(partitions=[requested])
-    if version >= 13:
-        topic.topic_id = topic_id
-    else:
-        topic.topic = "t"
-    answer = await bench.client.call(
-        request(max_wait_ms=0, min_bytes=1, max_bytes=1000, topics=[topic]), version
-    )
-    (partition,) = answer.responses[0].partitions
-    assert (partition.error_code, partition.high_watermark) == (ErrorCode.NONE, 0)
+    for version in range(4, 19):
+        topic = request.FetchTopic(partitions=[requested])
+        if version >= 13:
+            topic.topic_id = topic_id
+        else:
+            topic.topic = "t"
+        answer = await bench.client.call(
+            request(max_wait_ms=0, min_bytes=1, max_bytes=1000, topics=[topic]), version
+        )
+        (partition,) = answer.responses[0].partitions
+        found = (partition.error_code, partition.high_watermark)
+        assert found == (ErrorCode.NONE, 0), f"version {version}"
 
 
-@pytest.mark.parametrize("version", range(1, 12))
-async def test_list_offsets_does_not_know_other_special_timestamps(
-    bench: "Bench", version: int
-) -> None:
+async def test_list_offsets_does_not_know_other_special_timestamps(bench: "Bench") -> None:
     await bench.create_topic("t")
     request = messages.ListOffsetsRequest
-    requested = request.ListOffsetsPartition(partition_index=0, timestamp=-7)
-    topic = request.ListOffsetsTopic(name="t", partitions=[requested])
-    answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+    for version in range(1, 12):
+        requested = request.ListOffsetsPartition(partition_index=0, timestamp=-7)
+        topic = request.ListOffsetsTopic(name="t", partitions=[requested])
+        answer = await bench.client.call(request(replica_id=-1, topics=[topic]), version)
+        error = answer.topics[0].partitions[0].error_code
+        assert error == ErrorCode.UNSUPPORTED_VERSION, f"version {version}"
 
 
 @pytest.mark.parametrize("version", range(3))
