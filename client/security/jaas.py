@@ -39,7 +39,10 @@ _TOKEN = re.compile(
 
 
 class JaasError(Exception):
-    """A JAAS entry that cannot be used; the text repeats no value, for it may be a password."""
+    """A JAAS entry that cannot be used; the text repeats nothing of it.
+
+    Any word may be of a password: one with a space, and without quotes, looks like two options.
+    """
 
 
 class JaasEntry(NamedTuple):
@@ -69,7 +72,7 @@ def parse_jaas(text: str) -> JaasEntry:
         raise JaasError("it names no login module: expected CLASS required NAME=VALUE ... ;")
     if next(tokens, END).text.upper() not in FLAGS:
         raise JaasError(
-            f"after the login module {module.text} comes no control flag; it is one of "
+            "after the login module comes no control flag; it is one of "
             f"{', '.join(each.lower() for each in FLAGS)}"
         )
     options: dict[str, str] = {}
@@ -79,7 +82,10 @@ def parse_jaas(text: str) -> JaasEntry:
         is_equal = next(tokens, END) == EQUAL
         value = next(tokens, END)
         if name.is_sign or not is_equal or value.is_sign:
-            raise JaasError(f"the option {name.text} has no value: expected {name.text}=VALUE")
+            raise JaasError(
+                f"after {len(options)} options comes no further NAME=VALUE; a value with spaces or "
+                "signs stands in quotes"
+            )
         options[name.text] = value.text
     else:
         raise JaasError("it does not end with a semicolon")

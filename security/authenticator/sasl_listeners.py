@@ -298,7 +298,7 @@ def _jaas_entry(config: BrokerConfig, listener: str, mechanism: str) -> JaasEntr
         raise ConfigError(f"{_jaas_key(listener, mechanism)} cannot be used: {error}.") from error
     if entry.module != LOGIN_MODULES[mechanism]:
         raise ConfigError(
-            f"{_jaas_key(listener, mechanism)} names the login module {entry.module}: for "
+            f"{_jaas_key(listener, mechanism)} names another login module: for "
             f"{mechanism} it is {LOGIN_MODULES[mechanism]}."
         )
     return entry

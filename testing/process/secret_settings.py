@@ -5,7 +5,18 @@ from __future__ import annotations
 import json
 import os
 
-SECRET_SETTINGS = ("password", "jaas.config", "keystore.key", "secret")
+SECRET_SETTINGS = (
+    "password",
+    "passphrase",
+    "jaas.config",
+    "keystore.key",
+    "certificates",
+    "certificate.chain",
+    "secret",
+    "secret.key",
+    "master.key",
+    "digest",
+)
 """What the names of settings end in whose values Kafka tells nobody."""
 
 ADD_SCRAM = "odradek.testing.add.scram.secret"

@@ -62,7 +62,10 @@ def config(**settings: str) -> DynamicConfig:
         ({**ENABLED, "sasl.jaas.config": f"{MODULE};"}, "sasl.jaas.config is not used by brokers"),
         ({**ENABLED, PLAIN: "nonsense"}, f"{PLAIN} cannot be used: .* control flag"),
         ({**ENABLED, PLAIN: f'{MODULE} user_a="hush'}, f"{PLAIN} cannot be used: .* quote"),
-        ({**ENABLED, PLAIN: 'a.B required user_a="hush";'}, "names the login module a.B"),
+        (
+            {**ENABLED, PLAIN: 'a.B required user_a="hush";'},
+            "names another login module: for PLAIN",
+        ),
         (
             {**ENABLED, PLAIN: f"{MODULE};", "sasl.server.callback.handler.class": "a.B"},
             "sasl.server.callback.handler.class names a Java class",
