@@ -8,7 +8,8 @@ clients that each have a long request hold the loop no longer than one.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -17,6 +18,7 @@ from trio.lowlevel import RunVar
 from .clock import precise_seconds
 
 ItemT = TypeVar("ItemT")
+KeyT = TypeVar("KeyT", bound=Hashable)
 ResultT = TypeVar("ResultT")
 
 Steps: TypeAlias = Generator[None, None, ResultT]
@@ -65,6 +67,15 @@ def map_in_steps(
     return made
 
 
+def count_in_steps(items: Iterable[KeyT]) -> Steps[Counter[KeyT]]:
+    """How often each item is there, as work that yields after each."""
+    counts: Counter[KeyT] = Counter()
+    for item in items:
+        counts[item] += 1
+        yield
+    return counts
+
+
 def in_batches(items: Sequence[ItemT], size: int) -> Iterator[Sequence[ItemT]]:
     """The items in their order, so many at a time."""
     for start in range(0, len(items), size):
@@ -98,18 +109,21 @@ async def run_in_steps(work: Steps[ResultT]) -> ResultT:
 class Pace:
     """Keeps async work from holding the loop: what it awaits may never wait.
 
-    Work that awaits after each of its items is a loop with `keep` in it, and no generator.
+    Work that awaits after each of its items is a loop with `keep` in it, and no generator. A step
+    begins when it is its turn among all that is done in steps, the first one too: as many as there
+    are connections may begin at once.
     """
 
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        self._ends = precise_seconds() + STEP_SECONDS
+        self._ends = 0.0
 
     async def keep(self) -> None:
         """Let others run, if the work has had a step's time since they did."""
         if precise_seconds() >= self._ends:
-            await trio.lowlevel.checkpoint()
+            async with _turns_of_loop():
+                await trio.lowlevel.checkpoint()
             self._ends = precise_seconds() + STEP_SECONDS
 
 

@@ -7,9 +7,8 @@ settings and its loggers only the broker itself, since it must be able to follow
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import ConfigAlteration, alter_config, check_alterations
@@ -24,7 +23,7 @@ from ...controller.fenced_store import kafka_error_of
 from ...controller.topics.topic_names import validate_topic_name
 from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError
-from ...runtime.long_work import Pace
+from ...runtime.long_work import Pace, Steps, count_in_steps, map_in_steps, run_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.requests import Request
@@ -43,7 +42,13 @@ AUTHORIZED_AS: Final[dict[int, tuple[str, ErrorCode]]] = {
 MESSAGE_CHARACTERS_MAX: Final = 4000
 """An answer holds no error text of more than 32,767 bytes."""
 
+ALTERATIONS_MAX: Final = 1_000
+"""Of one resource in a request: it is altered in one go, and there are fewer settings."""
+
 SETTINGS_OF_BROKERS: Final[dict[str, Definition]] = {**BROKER_DEFINITIONS, **DYNAMIC_ONLY}
+
+
+ResultT = TypeVar("ResultT")
 
 
 class AlteredResource(NamedTuple):
@@ -65,45 +70,72 @@ class Alteration(NamedTuple):
 
 async def alter_resources(
     context: HandlerContext,
-    request: Request[object],
-    resources: Sequence[AlteredResource],
+    request: Request[Any],
+    alteration_of: Callable[[Any], ConfigAlteration],
+    result_type: Callable[..., ResultT],
     *,
     replace: bool,
-    validate_only: bool,
-) -> list[KafkaError | None]:
-    """Change resources, each on its own.
+) -> list[ResultT]:
+    """Change the resources that AlterConfigs or IncrementalAlterConfigs names, each on its own.
 
     Args:
+        alteration_of: what a setting in the request means.
+        result_type: of a resource in the response.
         replace: whether the settings not named go back to their defaults.
-        validate_only: find out what would be refused, and change nothing.
 
     Returns:
-        One outcome for each resource, in their order; None is success.
+        One result for each resource, in their order.
     """
-    occurrences = Counter((resource.resource_type, resource.name) for resource in resources)
-    outcomes: list[KafkaError | None] = []
+    body = request.body
+    resources = await run_in_steps(_altered_resources(body.resources, alteration_of))
+    occurrences = await run_in_steps(count_in_steps(each[:2] for each in resources))
+    outcomes: list[tuple[AlteredResource, KafkaError | None]] = []
     pace = Pace()
     for resource in resources:
         await pace.keep()
         try:
-            if occurrences[resource.resource_type, resource.name] > 1:
+            if occurrences[resource[:2]] > 1:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
                 )
             _check(context, request, resource, replace=replace)
             await _ALTER[resource.resource_type](
-                Alteration(context, resource, replace, validate_only)
+                Alteration(context, resource, replace, body.validate_only)
             )
         except (KafkaError, MetadataStoreError) as error:
-            outcomes.append(kafka_error_of(error))
+            outcomes.append((resource, kafka_error_of(error)))
         else:
-            outcomes.append(None)
-    return outcomes
+            outcomes.append((resource, None))
+
+    def result_of(outcome: tuple[AlteredResource, KafkaError | None]) -> ResultT:
+        resource, refusal = outcome
+        return result_type(
+            error_code=refusal.code if refusal else ErrorCode.NONE,
+            error_message=refusal.message if refusal else None,
+            resource_type=resource.resource_type,
+            resource_name=resource.name,
+        )
+
+    return await run_in_steps(map_in_steps(result_of, outcomes))
+
+
+def _altered_resources(
+    resources: Sequence[Any], alteration_of: Callable[[Any], ConfigAlteration]
+) -> Steps[list[AlteredResource]]:
+    altered = []
+    for resource in resources:
+        alterations = yield from map_in_steps(alteration_of, resource.configs)
+        altered.append(AlteredResource(resource.resource_type, resource.resource_name, alterations))
+        yield
+    return altered
 
 
 def _check(
     context: HandlerContext, request: Request[object], resource: AlteredResource, *, replace: bool
 ) -> None:
+    if len(resource.alterations) > ALTERATIONS_MAX:
+        text = f"A resource has at most {ALTERATIONS_MAX} settings altered in one request."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     check_alterations(resource.alterations)
     kind = resource.resource_type
     authorized_kind, refusal = AUTHORIZED_AS.get(kind, AUTHORIZED_AS[ConfigResourceType.BROKER])

@@ -6,8 +6,7 @@ ZkAdminManager); answers are those of ScramControlManager and ScramImage.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
@@ -19,7 +18,7 @@ from ...protocol.sasl.scram import (
     ScramCredential,
     ScramMechanism,
 )
-from ...runtime.long_work import Pace
+from ...runtime.long_work import Pace, count_in_steps, run_in_steps
 from .config_manager import USERS, ConfigManager, Overrides
 
 BY_NUMBER: Mapping[int, ScramMechanism] = {each.number: each for each in SCRAM_MECHANISMS.values()}
@@ -77,15 +76,14 @@ class ScramAlteration(NamedTuple):
 
 
 async def alter_scram_credentials(
-    manager: ConfigManager, alterations: Iterable[ScramAlteration]
+    manager: ConfigManager, alterations: Sequence[ScramAlteration]
 ) -> dict[str, KafkaError | None]:
     """Do each; by user, why it could not be done, or None.
 
     Raises:
         MetadataStoreError: the store does not answer.
     """
-    alterations = list(alterations)
-    counts = Counter(each.user for each in alterations)
+    counts = await run_in_steps(count_in_steps(each.user for each in alterations))
     outcomes: dict[str, KafkaError | None] = {}
     pace = Pace()
     for each in alterations:

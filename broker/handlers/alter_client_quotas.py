@@ -8,12 +8,11 @@ Version notes: 1 is flexible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
+from ...runtime.long_work import Pace, map_in_steps, run_in_steps
 from ...runtime.offload import run_in_thread
 from ...security.quotas.alterations import QuotaAlteration, is_known_host
 from ...security.quotas.entity import IP, ClientQuotaEntity
@@ -30,25 +29,33 @@ async def handle_alter_client_quotas(
     context: HandlerContext, request: Request[messages.AlterClientQuotasRequest]
 ) -> messages.AlterClientQuotasResponse:
     """Alter the quotas of the entities named."""
-    entries = request.body.entries
-    entities = [
-        ClientQuotaEntity.of({each.entity_type: each.entity_name for each in entry.entity})
-        for entry in entries
-    ]
+    requested = await run_in_steps(map_in_steps(_requested, request.body.entries))
     if not context.authorize(request, "ALTER_CONFIGS", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     outcomes: Outcomes = {}
-    for entity, entry in zip(entities, entries, strict=True):
-        values = {op.key: None if op.remove else op.value for op in entry.ops}
-        if entity in outcomes or len(values) < len(entry.ops):
+    pace = Pace()
+    for alteration, op_count in requested:
+        await pace.keep()
+        entity = alteration.entity
+        if entity in outcomes or len(alteration.values) < op_count:
             outcomes[entity] = KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {entity}"
             )
             continue
         outcomes[entity] = await _alter(
-            context, QuotaAlteration(entity, values), validate_only=request.body.validate_only
+            context, alteration, validate_only=request.body.validate_only
         )
-    return _response(outcomes)
+    results = await run_in_steps(map_in_steps(_result, outcomes.items()))
+    return messages.AlterClientQuotasResponse(entries=results)
+
+
+def _requested(
+    entry: messages.AlterClientQuotasRequest.EntryData,
+) -> tuple[QuotaAlteration, int]:
+    """What is to be altered, and how many times the entry says so."""
+    entity = ClientQuotaEntity.of({each.entity_type: each.entity_name for each in entry.entity})
+    values = {op.key: None if op.remove else op.value for op in entry.ops}
+    return QuotaAlteration(entity, values), len(entry.ops)
 
 
 async def _alter(
@@ -67,20 +74,16 @@ async def _alter(
     return None
 
 
-def _response(
-    outcomes: Mapping[ClientQuotaEntity, KafkaError | None],
-) -> messages.AlterClientQuotasResponse:
+def _result(
+    outcome: tuple[ClientQuotaEntity, KafkaError | None],
+) -> messages.AlterClientQuotasResponse.EntryData:
+    entity, refusal = outcome
     response = messages.AlterClientQuotasResponse
-    return response(
-        entries=[
-            response.EntryData(
-                error_code=refusal.code if refusal else ErrorCode.NONE,
-                error_message=refusal.message if refusal else None,
-                entity=[
-                    response.EntityData(entity_type=entity_type, entity_name=name)
-                    for entity_type, name in entity.entries
-                ],
-            )
-            for entity, refusal in outcomes.items()
-        ]
+    return response.EntryData(
+        error_code=refusal.code if refusal else ErrorCode.NONE,
+        error_message=refusal.message if refusal else None,
+        entity=[
+            response.EntityData(entity_type=entity_type, entity_name=name)
+            for entity_type, name in entity.entries
+        ],
     )

@@ -14,19 +14,14 @@ Departures from Kafka: a move that has failed is retried when it is requested ag
 
 from __future__ import annotations
 
-import trio
-
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...runtime.long_work import Steps, in_batches, run_in_steps
+from ...runtime.long_work import Pace, Steps, run_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
-
-PARTITIONS_PER_STEP = 10
-"""Others have a turn after so many: each may make a folder and its files."""
 
 
 @in_task
@@ -40,12 +35,12 @@ async def handle_alter_replica_log_dirs(
         refused = dict.fromkeys(targets, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return await run_in_steps(_response(refused))
     futures = context.replica_manager.future_replicas
-    waiting = list(targets.items())
+    is_known = context.metadata_cache.has_partition
     errors: dict[TopicPartition, ErrorCode] = {}
-    for batch in in_batches(waiting, PARTITIONS_PER_STEP):
-        if errors:
-            await trio.lowlevel.checkpoint()
-        errors |= futures.alter(dict(batch), lambda each: _is_known(context, each))
+    pace = Pace()
+    for topic_partition, path in targets.items():
+        await pace.keep()  # each may make a folder and its files
+        errors |= futures.alter({topic_partition: path}, is_known)
     return await run_in_steps(_response(errors))
 
 
@@ -58,10 +53,6 @@ def _targets(body: messages.AlterReplicaLogDirsRequest) -> Steps[dict[TopicParti
                 targets[TopicPartition(topic.name, partition)] = directory.path
                 yield
     return targets
-
-
-def _is_known(context: HandlerContext, topic_partition: TopicPartition) -> bool:
-    return context.metadata_cache.contains_partition(*topic_partition)
 
 
 def _response(

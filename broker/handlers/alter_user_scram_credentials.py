@@ -6,10 +6,13 @@ salted the password, this broker derives the keys and keeps those. Any broker do
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
+from ...runtime.long_work import Steps, run_in_steps
 from ..dynamic_config.scram_admin import ScramAlteration, alter_scram_credentials
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -22,37 +25,45 @@ async def handle_alter_user_scram_credentials(
     context: HandlerContext, request: Request[messages.AlterUserScramCredentialsRequest]
 ) -> messages.AlterUserScramCredentialsResponse:
     """Alter the credentials of the users named."""
-    body = request.body
-    alterations = [ScramAlteration(each.name, each.mechanism) for each in body.deletions]
-    alterations += [
-        ScramAlteration(
-            each.name,
-            each.mechanism,
-            (bytes(each.salt), bytes(each.salted_password), each.iterations),
-        )
-        for each in body.upsertions
-    ]
+    alterations = await run_in_steps(_alterations(request.body))
     if not context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
         refusal = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return _response({each.user: refusal for each in alterations})
+        refused = dict.fromkeys((each.user for each in alterations), refusal)
+        return await run_in_steps(_response(refused))
+    outcomes: Mapping[str, KafkaError | None]
     try:
-        return _response(await alter_scram_credentials(context.config_manager, alterations))
+        outcomes = await alter_scram_credentials(context.config_manager, alterations)
     except MetadataStoreError as error:
-        refusal = kafka_error_of(error)
-        return _response({each.user: refusal for each in alterations})
+        outcomes = dict.fromkeys((each.user for each in alterations), kafka_error_of(error))
+    return await run_in_steps(_response(outcomes))
+
+
+def _alterations(
+    body: messages.AlterUserScramCredentialsRequest,
+) -> Steps[list[ScramAlteration]]:
+    alterations = []
+    for deletion in body.deletions:
+        alterations.append(ScramAlteration(deletion.name, deletion.mechanism))
+        yield
+    for each in body.upsertions:
+        salted = bytes(each.salt), bytes(each.salted_password), each.iterations
+        alterations.append(ScramAlteration(each.name, each.mechanism, salted))
+        yield
+    return alterations
 
 
 def _response(
-    outcomes: dict[str, KafkaError] | dict[str, KafkaError | None],
-) -> messages.AlterUserScramCredentialsResponse:
+    outcomes: Mapping[str, KafkaError | None],
+) -> Steps[messages.AlterUserScramCredentialsResponse]:
     response = messages.AlterUserScramCredentialsResponse
-    return response(
-        results=[
+    answer = response()
+    for user, refusal in outcomes.items():
+        answer.results.append(
             response.AlterUserScramCredentialsResult(
                 user=user,
                 error_code=refusal.code if refusal else ErrorCode.NONE,
                 error_message=refusal.message if refusal else None,
             )
-            for user, refusal in outcomes.items()
-        ]
-    )
+        )
+        yield
+    return answer

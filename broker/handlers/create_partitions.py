@@ -10,13 +10,11 @@ CreateTopics; Kafka answers UNKNOWN_SERVER_ERROR.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.topics.planning import NewPartitions
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps, run_in_steps
+from ...runtime.long_work import Steps, count_in_steps, map_in_steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
@@ -55,7 +53,7 @@ def _requested(
     """What the controller is to do, and what is refused here."""
     requested: list[NewPartitions] = []
     outcomes: dict[str, KafkaError | None] = {}
-    occurrences = Counter(topic.name for topic in request.body.topics)
+    occurrences = yield from count_in_steps(topic.name for topic in request.body.topics)
     for topic in request.body.topics:
         yield
         if occurrences[topic.name] > 1:

@@ -14,7 +14,6 @@ begun is finished.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
@@ -23,7 +22,7 @@ from ...controller.topics.planning import TopicCreation, TopicPlan
 from ...controller.topics.topic_names import CLUSTER_METADATA
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, run_in_steps
+from ...runtime.long_work import Steps, count_in_steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -79,7 +78,7 @@ def _requested(
     """What the controller is to make, and what is refused here."""
     new_topics: list[TopicCreation] = []
     refused: dict[str, KafkaError] = {}
-    occurrences = Counter(topic.name for topic in request.body.topics)
+    occurrences = yield from count_in_steps(topic.name for topic in request.body.topics)
     for topic in request.body.topics:
         yield
         refusal = _refusal(context, request, topic.name, occurrences[topic.name])

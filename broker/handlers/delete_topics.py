@@ -11,15 +11,14 @@ Departures from Kafka: results keep the order of the request, where Kafka shuffl
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, run_in_steps
+from ...runtime.long_work import Steps, count_in_steps, run_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -50,64 +49,74 @@ async def handle_delete_topics(
             text = "This version does not support topic deletion."
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
         raise default_error(ErrorCode.TOPIC_DELETION_DISABLED)
-    requested: list[NameAndId]
-    if request.api_version < FIRST_VERSION_BY_TOPIC_ID:
-        requested = [(name, ZERO_UUID) for name in body.topic_names]
-    else:
-        requested = [(topic.name, topic.topic_id) for topic in body.topics]
     quota = context.quotas.mutation_quota(request, FIRST_VERSION_WITH_STRICT_QUOTAS)
-    meant, results = await run_in_steps(_meant(context, request, requested))
-    results += _above_quota(context, quota, meant)
+    named = _named(body, request.api_version)
+    meant, results = await run_in_steps(_meant(context, request, named))
+    results += await run_in_steps(_above_quota(context, quota, meant))
     if meant:
         outcomes = await context.controller.delete_topics(list(meant), timeout_ms=body.timeout_ms)
         gone = [meant[topic_id] for topic_id, outcome in outcomes.items() if outcome is None]
         await wait_for_metadata(context.metadata_cache, topics_are_gone(gone), body.timeout_ms)
-        for topic_id, outcome in outcomes.items():
-            results.append(
-                messages.DeleteTopicsResponse.DeletableTopicResult(
-                    name=meant[topic_id],
-                    topic_id=topic_id,
-                    error_code=outcome.code if outcome else ErrorCode.NONE,
-                    error_message=outcome.message if outcome else None,
-                )
-            )
+        results += await run_in_steps(_outcomes(meant, outcomes))
     return messages.DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=results)
+
+
+def _named(body: messages.DeleteTopicsRequest, version: int) -> Iterator[NameAndId]:
+    if version < FIRST_VERSION_BY_TOPIC_ID:
+        return ((name, ZERO_UUID) for name in body.topic_names)
+    return ((topic.name, topic.topic_id) for topic in body.topics)
+
+
+def _outcomes(
+    meant: Mapping[bytes, str], outcomes: Mapping[bytes, KafkaError | None]
+) -> Steps[list[messages.DeleteTopicsResponse.DeletableTopicResult]]:
+    results = []
+    for topic_id, outcome in outcomes.items():
+        results.append(
+            messages.DeleteTopicsResponse.DeletableTopicResult(
+                name=meant[topic_id],
+                topic_id=topic_id,
+                error_code=outcome.code if outcome else ErrorCode.NONE,
+                error_message=outcome.message if outcome else None,
+            )
+        )
+        yield
+    return results
 
 
 def _above_quota(
     context: HandlerContext, quota: MutationQuota, meant: dict[bytes, str]
-) -> list[messages.DeleteTopicsResponse.DeletableTopicResult]:
+) -> Steps[list[messages.DeleteTopicsResponse.DeletableTopicResult]]:
     """Count the partitions of topics to delete, and take out those that may not be deleted now."""
     states = context.metadata_cache.snapshot.partition_states
-    results = []
-    for topic_id, name in list(meant.items()):
+    refused: dict[bytes, KafkaError] = {}
+    for topic_id, name in meant.items():
+        yield
         try:
             quota.record(len(states.get(name, ())))
         except KafkaError as refusal:
-            del meant[topic_id]
-            results.append(
-                messages.DeleteTopicsResponse.DeletableTopicResult(
-                    name=name,
-                    topic_id=topic_id,
-                    error_code=refusal.code,
-                    error_message=refusal.message,
-                )
-            )
+            refused[topic_id] = refusal
+    results = yield from _outcomes(meant, refused)
+    for topic_id in refused:
+        del meant[topic_id]
     return results
 
 
 def _meant(
     context: HandlerContext,
     request: Request[messages.DeleteTopicsRequest],
-    requested: Sequence[NameAndId],
+    named: Iterable[NameAndId],
 ) -> Steps[tuple[dict[bytes, str], list[messages.DeleteTopicsResponse.DeletableTopicResult]]]:
     """Ids and names of the topics to delete, and the results of those that are refused."""
     response = messages.DeleteTopicsResponse
     results: list[messages.DeleteTopicsResponse.DeletableTopicResult] = []
     meant: dict[bytes, str] = {}
     may_delete_all = context.admission.is_allowed(request, "DELETE", "CLUSTER", CLUSTER_NAME)
+    counts = yield from count_in_steps(named)
     # Ids first, so that of a topic named both ways it is the name that is refused.
-    for (name, topic_id), occurrences in sorted(Counter(requested).items(), key=_is_named):
+    by_id = [each for each in counts.items() if each[0][0] is None]
+    by_name = [each for each in counts.items() if each[0][0] is not None]
+    for (name, topic_id), occurrences in (*by_id, *by_name):
         yield
         try:
             found = _find(context, name, topic_id, occurrences)
@@ -137,10 +146,6 @@ def _meant(
                 )
             )
     return meant, results
-
-
-def _is_named(counted: tuple[NameAndId, int]) -> bool:
-    return counted[0][0] is not None
 
 
 def _find(

@@ -79,7 +79,7 @@ def _start(body: messages.DescribeTopicPartitionsRequest) -> tuple[str, int]:
     cursor = body.cursor
     if cursor is None:
         return "", 0
-    if body.topics and all(topic.name != cursor.topic_name for topic in body.topics):
+    if body.topics and cursor.topic_name not in [topic.name for topic in body.topics]:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"The cursor's topic {cursor.topic_name!r} is not among those requested.",
@@ -95,7 +95,7 @@ def _names(
     body: messages.DescribeTopicPartitionsRequest, snapshot: MetadataSnapshot, start: str
 ) -> list[str]:
     requested = {topic.name for topic in body.topics} or snapshot.partition_states
-    return sorted(name for name in requested if name >= start)
+    return sorted([name for name in requested if name >= start])
 
 
 def _denied(

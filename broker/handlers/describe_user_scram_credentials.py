@@ -6,7 +6,6 @@ that have any; RESOURCE_NOT_FOUND for a user without, DUPLICATE_RESOURCE for one
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from ...common.errors import ErrorCode
@@ -14,7 +13,7 @@ from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.sasl.scram import ScramMechanism
-from ...runtime.long_work import map_in_steps, run_in_steps
+from ...runtime.long_work import count_in_steps, map_in_steps, run_in_steps
 from ..dynamic_config.scram_admin import scram_iterations
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -31,7 +30,8 @@ async def handle_describe_user_scram_credentials(
     """Describe the credentials of the users named, or of all."""
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return _unauthorized(len(request.body.users or ()))
-    counts = Counter(each.name for each in request.body.users or ())
+    users = request.body.users or ()
+    counts = await run_in_steps(count_in_steps(each.name for each in users))
     once = [name for name, count in counts.items() if count == 1]
     try:
         found = await scram_iterations(context.config_manager, once if counts else None)

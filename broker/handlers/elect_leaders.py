@@ -45,25 +45,24 @@ async def handle_elect_leaders(
         ElectionType(body.election_type), requested, timeout_ms=body.timeout_ms
     )
     response = messages.ElectLeadersResponse
-    by_topic: dict[str, list[messages.ElectLeadersResponse.PartitionResult]] = {}
-    if requested is None:  # every topic is named, most without a partition, as in Kafka
-        by_topic = {topic: [] for topic in context.metadata_cache.get_all_topics()}
+    by_topic: dict[str, messages.ElectLeadersResponse.ReplicaElectionResult] = {}
     pace = Pace()
+    if requested is None:  # every topic is named, most without a partition, as in Kafka
+        for topic in context.metadata_cache.get_all_topics():
+            await pace.keep()
+            by_topic[topic] = response.ReplicaElectionResult(topic=topic)
     for (topic, partition), outcome in outcomes.items():
         await pace.keep()
-        by_topic.setdefault(topic, []).append(
+        if topic not in by_topic:
+            by_topic[topic] = response.ReplicaElectionResult(topic=topic)
+        by_topic[topic].partition_result.append(
             response.PartitionResult(
                 partition_id=partition,
                 error_code=outcome.code if outcome else ErrorCode.NONE,
                 error_message=outcome.message if outcome else None,
             )
         )
-    return response(
-        replica_election_results=[
-            response.ReplicaElectionResult(topic=topic, partition_result=results)
-            for topic, results in by_topic.items()
-        ]
-    )
+    return response(replica_election_results=list(by_topic.values()))
 
 
 def _requested(

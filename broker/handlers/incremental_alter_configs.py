@@ -8,16 +8,15 @@ on this broker when the answer comes, and on the others soon after.
 Version notes: 1 is flexible.
 Departures from Kafka: an unknown operation is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR; secrets
 cannot be changed, and listeners neither come nor go while the broker runs; settings that would be
-refused in a file, like a least compaction lag over the most, are refused here too.
+refused in a file, like a least compaction lag over the most, are refused here too; of a resource,
+no more than 1,000 settings are altered in one request.
 """
 
 from __future__ import annotations
 
-from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import ConfigAlteration
 from ...protocol import messages
-from ...runtime.long_work import map_in_steps, run_in_steps
-from ..dynamic_config.config_admin import AlteredResource, alter_resources
+from ..dynamic_config.config_admin import alter_resources
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
@@ -28,38 +27,14 @@ async def handle_incremental_alter_configs(
     context: HandlerContext, request: Request[messages.IncrementalAlterConfigsRequest]
 ) -> messages.IncrementalAlterConfigsResponse:
     """Change what the request names, and leave the rest."""
-    body = request.body
-    resources = await run_in_steps(map_in_steps(_altered_resource, body.resources))
-    outcomes = await alter_resources(
-        context, request, resources, replace=False, validate_only=body.validate_only
-    )
-    return messages.IncrementalAlterConfigsResponse(
-        responses=await run_in_steps(
-            map_in_steps(_outcome, list(zip(resources, outcomes, strict=True)))
-        )
+    response = messages.IncrementalAlterConfigsResponse
+    result_type = response.AlterConfigsResourceResponse
+    return response(
+        responses=await alter_resources(context, request, _alteration, result_type, replace=False)
     )
 
 
-def _altered_resource(
-    resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
-) -> AlteredResource:
-    return AlteredResource(
-        resource.resource_type,
-        resource.resource_name,
-        [
-            ConfigAlteration(config.name, config.config_operation, config.value)
-            for config in resource.configs
-        ],
-    )
-
-
-def _outcome(
-    altered: tuple[AlteredResource, KafkaError | None],
-) -> messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
-    resource, outcome = altered
-    return messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-        error_code=outcome.code if outcome else ErrorCode.NONE,
-        error_message=outcome.message if outcome else None,
-        resource_type=resource.resource_type,
-        resource_name=resource.name,
-    )
+def _alteration(
+    config: messages.IncrementalAlterConfigsRequest.AlterableConfig,
+) -> ConfigAlteration:
+    return ConfigAlteration(config.name, config.config_operation, config.value)

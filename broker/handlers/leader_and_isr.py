@@ -13,13 +13,11 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-import trio
-
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import FULL, decode_leader_and_isr, named_topics
 from ...protocol import messages
-from ...runtime.long_work import Steps, in_batches, run_in_steps
+from ...runtime.long_work import Pace, Steps, in_batches, run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
     require_broker,
@@ -30,8 +28,8 @@ from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
 
-PARTITIONS_PER_STEP = 10
-"""Making a log takes up to some milliseconds: between steps, others may run."""
+PARTITIONS_PER_STEP = 3
+"""Making a log takes up to some milliseconds; partitions to follow are given out together."""
 
 VERSION_OF_TOPIC_IDS = 5
 
@@ -53,9 +51,9 @@ async def handle_leader_and_isr(
         replicas = {broker_id for state in news for broker_id in state.replicas}
         await context.store_references.before_logs({state.topic for state in news}, replicas)
     errors: dict[TopicPartition, ErrorCode] = {}
+    pace = Pace()
     for batch in in_batches(states, PARTITIONS_PER_STEP):
-        if errors:
-            await trio.lowlevel.checkpoint()
+        await pace.keep()
         errors |= context.replica_manager.become_leader_or_follower(
             body.controller_id, body.controller_epoch, batch
         )
@@ -81,17 +79,12 @@ def _answer(
             )
             yield
         return answer
-    by_topic: dict[str, list[messages.LeaderAndIsrResponse.LeaderAndIsrPartitionError]] = {}
+    by_topic: dict[str, messages.LeaderAndIsrResponse.LeaderAndIsrTopicError] = {}
     for (topic, partition), code in errors.items():
-        by_topic.setdefault(topic, []).append(
+        if topic not in by_topic:
+            by_topic[topic] = response.LeaderAndIsrTopicError(topic_id=topic_ids[topic])
+        by_topic[topic].partition_errors.append(
             response.LeaderAndIsrPartitionError(partition_index=partition, error_code=code)
         )
         yield
-    return response(
-        topics=[
-            response.LeaderAndIsrTopicError(
-                topic_id=topic_ids[topic], partition_errors=partition_errors
-            )
-            for topic, partition_errors in by_topic.items()
-        ]
-    )
+    return response(topics=list(by_topic.values()))

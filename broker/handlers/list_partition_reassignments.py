@@ -34,13 +34,13 @@ async def handle_list_partition_reassignments(
         requested = await run_in_steps(_requested(body.topics))
     moving = await context.controller.reassignments(requested)
     response = messages.ListPartitionReassignmentsResponse
-    by_topic: dict[
-        str, list[messages.ListPartitionReassignmentsResponse.OngoingPartitionReassignment]
-    ] = {}
+    by_topic: dict[str, messages.ListPartitionReassignmentsResponse.OngoingTopicReassignment] = {}
     pace = Pace()
     for (topic, partition), (replicas, reassignment) in moving.items():
         await pace.keep()
-        by_topic.setdefault(topic, []).append(
+        if topic not in by_topic:
+            by_topic[topic] = response.OngoingTopicReassignment(name=topic)
+        by_topic[topic].partitions.append(
             response.OngoingPartitionReassignment(
                 partition_index=partition,
                 replicas=list(replicas),
@@ -48,12 +48,7 @@ async def handle_list_partition_reassignments(
                 removing_replicas=list(reassignment.removing),
             )
         )
-    return response(
-        topics=[
-            response.OngoingTopicReassignment(name=topic, partitions=partitions)
-            for topic, partitions in by_topic.items()
-        ]
-    )
+    return response(topics=list(by_topic.values()))
 
 
 def _requested(

@@ -10,13 +10,11 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-import trio
-
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_stop_replica
 from ...protocol import messages
-from ...runtime.long_work import in_batches, map_in_steps, run_in_steps
+from ...runtime.long_work import Pace, map_in_steps, run_in_steps
 from ..interbroker.broker_requests import (
     require_broker,
     require_current_broker_epoch,
@@ -25,7 +23,6 @@ from ..interbroker.broker_requests import (
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
-from .leader_and_isr import PARTITIONS_PER_STEP
 
 
 @in_task
@@ -40,10 +37,10 @@ async def handle_stop_replica(
     response = messages.StopReplicaResponse
     stopped = await run_in_steps(decode_stop_replica(body))
     errors: dict[TopicPartition, ErrorCode] = {}
-    for batch in in_batches(stopped, PARTITIONS_PER_STEP):
-        if errors:
-            await trio.lowlevel.checkpoint()
-        errors |= context.replica_manager.stop_replicas(body.controller_epoch, batch)
+    pace = Pace()
+    for each in stopped:
+        await pace.keep()
+        errors |= context.replica_manager.stop_replicas(body.controller_epoch, [each])
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
     return response(
         error_code=stale if stale in errors.values() else ErrorCode.NONE,

@@ -167,8 +167,11 @@ class ErrorCounts:
         for *arrays, field in self._paths:
             elements: Iterable[Any] = (answer,)
             for array in arrays:
-                elements = [inner for each in elements for inner in getattr(each, array) or ()]
-                yield
+                inner: list[Any] = []
+                for each in elements:
+                    inner += getattr(each, array) or ()
+                    yield
+                elements = inner
             for element in elements:
                 self.count_one(getattr(element, field))
                 yield

@@ -11,7 +11,9 @@ import trio
 from odradek.runtime import long_work
 from odradek.runtime.long_work import (
     ITEMS_AT_LEAST,
+    Pace,
     Steps,
+    count_in_steps,
     map_in_steps,
     run_at_once,
     run_in_steps,
@@ -76,6 +78,34 @@ async def test_of_all_long_work_one_step_is_done_before_others_have_a_turn() -> 
     assert turns >= 15
 
 
+@pytest.mark.usefixtures("no_time")
+async def test_of_all_paced_work_one_step_is_done_before_others_have_a_turn() -> None:
+    done = in_a_turn = most_in_a_turn = 0
+
+    async def look_on() -> None:
+        nonlocal in_a_turn, most_in_a_turn
+        while True:
+            most_in_a_turn, in_a_turn = max(most_in_a_turn, in_a_turn), 0
+            await trio.lowlevel.checkpoint()
+
+    async def work() -> None:
+        nonlocal done, in_a_turn
+        pace = Pace()
+        for _ in range(20):
+            await pace.keep()
+            done += 1
+            in_a_turn += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look_on)
+        async with trio.open_nursery() as workers:
+            for _ in range(30):
+                workers.start_soon(work)
+        nursery.cancel_scope.cancel()
+    assert done == 600
+    assert most_in_a_turn == 1, "as many as there are workers would hold the loop together"
+
+
 async def test_what_the_work_raises_is_raised() -> None:
     def failing() -> Iterator[None]:
         yield
@@ -91,3 +121,10 @@ def test_items_are_mapped_in_their_order_with_a_pause_after_each() -> None:
     pauses = [next(work) for _ in range(3)]
     assert pauses == [None] * 3
     assert run_at_once(map_in_steps(str, [3, 1, 2])) == ["3", "1", "2"]
+
+
+def test_items_are_counted_with_a_pause_after_each() -> None:
+    work = count_in_steps("aba")
+    pauses = [next(work) for _ in range(3)]
+    assert pauses == [None] * 3
+    assert run_at_once(count_in_steps("aba")) == {"a": 2, "b": 1}

@@ -25,6 +25,7 @@ from support.config_cases import (
     Change,
 )
 
+from odradek.broker.dynamic_config.config_admin import ALTERATIONS_MAX
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
@@ -427,3 +428,13 @@ async def test_group_may_have_the_longest_name(bench) -> None:
     assert await alter(bench, (GROUP, name, [change])) == [ErrorCode.NONE]
     bench.client = bench.another_client()
     assert await describe(bench, GROUP, name, change[0]) == ("6000", 8)
+
+
+async def test_one_resource_has_no_more_settings_altered_than_are_looked_at_in_one_go(
+    bench,
+) -> None:
+    changes = [(f"x{number}", SET, "1") for number in range(ALTERATIONS_MAX + 1)]
+    name = TOPIC_NAME
+    await bench.create_topic(name)
+    assert await alter(bench, (TOPIC, name, changes)) == [ErrorCode.INVALID_REQUEST]
+    assert await alter(bench, (TOPIC, name, changes[:-1])) == [ErrorCode.INVALID_CONFIG]
