@@ -434,7 +434,7 @@ async def test_one_resource_has_no_more_settings_altered_than_are_looked_at_in_o
     bench,
 ) -> None:
     changes = [(f"x{number}", SET, "1") for number in range(ALTERATIONS_MAX + 1)]
-    name = TOPIC_NAME
+    name = "many"
     await bench.create_topic(name)
     assert await alter(bench, (TOPIC, name, changes)) == [ErrorCode.INVALID_REQUEST]
     assert await alter(bench, (TOPIC, name, changes[:-1])) == [ErrorCode.INVALID_CONFIG]
