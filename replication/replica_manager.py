@@ -613,8 +613,8 @@ class ReplicaManager:
     def _give_up(self, partition: Partition) -> None:
         self.topic_stats.leave(partition.topic_partition.topic)
         self.on_partitions_changed()
-        was_leader, partition.is_leader = partition.is_leader, False
-        partition.pending_isr_change = None
+        was_leader = partition.is_leader
+        partition.give_up()
         self.peers.remove_fetchers((partition.topic_partition,))
         self.future_replicas.give_up(partition.topic_partition)
         if was_leader:

@@ -318,8 +318,14 @@ class Connection:
         self.output.clear()
         self.backlog.clear()
         self.unanswered.clear()
+        self.memos.clear()
+        self._on_ready = _nobody_waits  # it is the transport's, and knows this: a cycle
         if self.implicit_session is not None:
             self.implicit_session.close()
+
+
+def _nobody_waits() -> None:
+    """An answer comes to a connection that is closed."""
 
 
 def peer_name(address: tuple[str, int] | tuple[str, int, int, int]) -> str:

@@ -225,6 +225,12 @@ class Partition:
         log.on_start_moved = self.notify_progress
         self.notify_progress()
 
+    def give_up(self) -> None:
+        """This broker has no replica of it any more; the log does not lead back to it."""
+        self.is_leader = False
+        self.pending_isr_change = None
+        self.log.on_start_moved = None
+
     def notify_progress(self) -> None:
         """What waits for this partition may complete now."""
         self.host.progressed(self.topic_partition)
