@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .definition import ConfigError, ConfigSource, Definition
+from .effects import refusal
 from .listeners import (
     Listener,
     check_advertised,
@@ -107,13 +108,13 @@ class BrokerConfig:
             return True
         definition = BROKER_DEFINITIONS.get(key)
         if definition is not None:
-            self._own_values[key] = parse_value(definition, text, where)
+            self._own_values[key] = _enforceable(definition, key, text, where)
             return True
         definition = listener_definition(key)
         if definition is None:
             return False
         listener, _, name = key.removeprefix(LISTENER_PREFIX).partition(".")
-        value = parse_value(definition._replace(name=key), text, where)
+        value = _enforceable(definition, key, text, where)
         self._listener_values[listener.lower(), name] = value
         return True
 
@@ -176,6 +177,16 @@ class BrokerConfig:
                 f"of them."
             )
         return chosen
+
+
+def _enforceable(definition: Definition, key: str, text: str, where: str) -> Any:
+    """The typed value of a setting. Raises ConfigError where nobody would enforce it."""
+    value = parse_value(definition._replace(name=key), text, where)
+    reason = refusal(definition.name, value, definition.default)
+    if reason is not None:
+        place = f"{where}: " if where else ""
+        raise ConfigError(f"{place}{key} would not be enforced: {reason}. Leave it out.")
+    return value
 
 
 def listener_definition(key: str) -> Definition | None:

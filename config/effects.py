@@ -2,10 +2,13 @@
 
 Two kinds: those that never will have one, because what they are about does not exist here
 (threads, Java classes, KRaft, tiered storage), and those that wait for a part of the broker
-that is not there yet. All others are read somewhere, which a test holds.
+that is not there yet. All others are read somewhere, which a test holds. What would decide who may
+do what, or how much, is not accepted without an effect: it is refused.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 IGNORED_PREFIXES = (
     "controller.performance.",
@@ -23,14 +26,10 @@ IGNORED_PREFIXES = (
 
 IGNORED = frozenset(
     {
-        "alter.config.policy.class.name",
         "auto.include.jmx.reporter",
         "broker.heartbeat.interval.ms",
         "broker.session.timeout.ms",
-        "client.quota.callback.class",
-        "config.providers",
         "control.plane.listener.name",
-        "create.topic.policy.class.name",
         "delete.records.purgatory.purge.interval.requests",
         "early.start.listeners",
         "fetch.purgatory.purge.interval.requests",
@@ -49,21 +48,12 @@ IGNORED = frozenset(
         "num.io.threads",
         "num.network.threads",
         "preallocate",
-        "principal.builder.class",
         "process.roles",
         "producer.purgatory.purge.interval.requests",
-        "sasl.client.callback.handler.class",
         "sasl.mechanism.controller.protocol",
-        "sasl.oauthbearer.jwt.retriever.class",
-        "security.providers",
         "server.max.startup.time.ms",
         "share.coordinator.threads",
         "share.fetch.purgatory.purge.interval.requests",
-        "ssl.engine.factory.class",
-        "ssl.keymanager.algorithm",
-        "ssl.provider",
-        "ssl.secure.random.implementation",
-        "ssl.trustmanager.algorithm",
         "zookeeper.clientCnxnSocket",
         "zookeeper.ssl.truststore.password",
     }
@@ -79,7 +69,6 @@ NOT_YET_PREFIXES: tuple[str, ...] = (
     "sasl.login.read.",
     "sasl.login.refresh.",
     "sasl.login.retry.",
-    "sasl.oauthbearer.assertion.",
     "socket.connection.",
 )
 NOT_YET: frozenset[str] = frozenset(
@@ -112,12 +101,46 @@ NOT_YET: frozenset[str] = frozenset(
         "transaction.two.phase.commit.enable",
         "unclean.leader.election.interval.ms",
         "zookeeper.max.in.flight.requests",
-        "zookeeper.ssl.cipher.suites",
-        "zookeeper.ssl.crl.enable",
-        "zookeeper.ssl.ocsp.enable",
     }
 )
 """Settings of parts that are not built yet."""
+
+_JAVA = "it names a Java class, which cannot be run here"
+_JSSE = "it is about Java's TLS, and OpenSSL speaks TLS here"
+_RETRIEVERS = "org.apache.kafka.common.security.oauthbearer."
+
+REFUSED = {
+    "alter.config.policy.class.name": _JAVA,
+    "client.quota.callback.class": _JAVA,
+    "config.providers": "values are not looked up elsewhere, but taken as they are",
+    "create.topic.policy.class.name": _JAVA,
+    "principal.builder.class": _JAVA,
+    "sasl.client.callback.handler.class": _JAVA,
+    "sasl.oauthbearer.jwt.retriever.class": _JAVA,
+    "security.providers": _JAVA,
+    "ssl.engine.factory.class": _JAVA,
+    "ssl.keymanager.algorithm": _JSSE,
+    "ssl.provider": _JSSE,
+    "ssl.secure.random.implementation": _JSSE,
+    "ssl.trustmanager.algorithm": _JSSE,
+    "zookeeper.ssl.cipher.suites": "the ciphers are OpenSSL's own choice",
+    "zookeeper.ssl.crl.enable": "revoked certificates are not looked for",
+    "zookeeper.ssl.ocsp.enable": "revoked certificates are not looked for",
+}
+"""Settings of security that a broker does not start with, unless they have their default, and why:
+their operator would believe in something that nobody enforces."""
+
+REFUSED_PREFIXES = {
+    "sasl.oauthbearer.assertion.": "tokens are not requested by an assertion (KIP-1258) here"
+}
+
+ALSO_TAKEN = {
+    "sasl.oauthbearer.jwt.retriever.class": (
+        f"{_RETRIEVERS}ClientCredentialsJwtRetriever",
+        f"{_RETRIEVERS}FileJwtRetriever",
+    )
+}
+"""Other values of such settings that mean what is done here."""
 
 NOT_YET_NOTE = " Accepted, not implemented."
 """Also of every setting of a client metrics subscription: no client is sent a subscription."""
@@ -133,10 +156,35 @@ def is_not_yet(name: str) -> bool:
     return not is_ignored(name) and (name in NOT_YET or name.startswith(NOT_YET_PREFIXES))
 
 
+def why_refused(name: str) -> str | None:
+    """Why the setting may only have its default; None where it may have another value."""
+    found = REFUSED.get(name)
+    if found is None:
+        for prefix, reason in REFUSED_PREFIXES.items():
+            if name.startswith(prefix):
+                return reason
+    return found
+
+
+def refusal(name: str, value: Any, default: Any) -> str | None:
+    """Why a broker with this value of a setting is not to start; None where it may.
+
+    Args:
+        name: of the setting, without a listener's prefix.
+        value: typed.
+        default: of the setting.
+    """
+    if value in (default, "", ()) or value in ALSO_TAKEN.get(name, ()):
+        return None
+    return why_refused(name)
+
+
 def effect_note(name: str) -> str:
     """What to add to a setting's documentation; empty where the setting does what it says."""
     if is_ignored(name):
         return " Accepted for compatibility, without effect."
     if is_not_yet(name):
         return NOT_YET_NOTE
+    if why_refused(name) is not None:
+        return " Refused, unless it has its default."
     return ""

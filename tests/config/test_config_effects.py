@@ -6,12 +6,25 @@ import ast
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.definition import ConfigError, ConfigType
 from odradek.config.dynamic.dynamic_rules import DYNAMIC_ONLY
-from odradek.config.effects import NOT_YET, NOT_YET_PREFIXES, is_ignored, is_not_yet
+from odradek.config.effects import (
+    NOT_YET,
+    NOT_YET_PREFIXES,
+    REFUSED,
+    REFUSED_PREFIXES,
+    is_ignored,
+    is_not_yet,
+    why_refused,
+)
 from odradek.config.resolve import COMPANIONS
 from odradek.config.tables.broker_table import BROKER_DEFINITIONS
 from odradek.config.tables.group_table import GROUP_BOUNDS
 from odradek.config.tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
+from odradek.config.values import format_value
 from odradek.storage.log.log_config import LogConfig
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +102,7 @@ def unread():
 def test_setting_without_an_effect_says_so():
     """If this fails: read the setting, or name it in `effects`; then `make docs`."""
     silent = {name for name in unread() if not is_ignored(name) and not is_not_yet(name)}
-    assert silent == set()
+    assert {name for name in silent if why_refused(name) is None} == set()
 
 
 def test_setting_that_is_read_is_not_called_without_effect():
@@ -97,6 +110,61 @@ def test_setting_that_is_read_is_not_called_without_effect():
     settings = {*BROKER_DEFINITIONS, *TOPIC_DEFINITIONS, *DYNAMIC_ONLY}
     wrong = {name for name in settings - unread() if is_ignored(name) or is_not_yet(name)}
     assert wrong == set()
+
+
+def test_setting_is_refused_or_has_an_effect_and_not_both():
+    read = {name for name in BROKER_DEFINITIONS if is_read(name)}
+    assert {name for name in read if why_refused(name) is not None} == set()
+    assert not {name for name in BROKER_DEFINITIONS if why_refused(name) and is_ignored(name)}
+    assert not {name for name in BROKER_DEFINITIONS if why_refused(name) and is_not_yet(name)}
+    assert BROKER_DEFINITIONS.keys() >= REFUSED.keys()
+    for prefix in REFUSED_PREFIXES:
+        assert any(name.startswith(prefix) for name in BROKER_DEFINITIONS)
+
+
+WITHOUT_HARM = {
+    "sasl.mechanism.controller.protocol",  # of KRaft's controllers, which do not listen here
+    "zookeeper.clientCnxnSocket",  # Kafka demands one where there is TLS; kazoo has its own
+    "zookeeper.max.in.flight.requests",
+    "zookeeper.ssl.truststore.password",  # PEM has none, and another store is refused
+}
+"""Settings of security that are accepted without an effect, and leave nothing open."""
+
+
+def test_no_other_setting_of_security_is_accepted_without_an_effect():
+    """If this fails: enforce the setting, refuse it in `effects`, or say here why it may be."""
+    words = (
+        "sasl.",
+        "ssl.",
+        "security.",
+        "quota",
+        "principal",
+        "policy",
+        "zookeeper.",
+        "authorizer",
+    )
+    words += ("delegation.", "password", "config.providers", "max.connection", "super.users")
+    of_security = {name for name in BROKER_DEFINITIONS if any(word in name for word in words)}
+    assert len(of_security) > 100
+    accepted = {name for name in of_security if is_ignored(name) or is_not_yet(name)}
+    tiered = {name for name in accepted if name.startswith("remote.")}
+    renewal = {name for name in accepted if name.startswith(("sasl.kerberos.", "sasl.login."))}
+    assert accepted - tiered - renewal == WITHOUT_HARM
+
+
+@pytest.mark.parametrize("name", [name for name in BROKER_DEFINITIONS if why_refused(name)])
+def test_setting_that_nobody_would_enforce_is_refused_unless_it_is_the_default(name):
+    definition = BROKER_DEFINITIONS[name]
+    other = {ConfigType.BOOLEAN: "true", ConfigType.INT: "7"}.get(definition.type, "other")
+    if name == "sasl.oauthbearer.assertion.algorithm":
+        other = "ES256"
+    for key in (name, f"listener.name.out.{name}"):
+        with pytest.raises(ConfigError, match=f"{key} would not be enforced") as raised:
+            BrokerConfig.from_sources({key: other})
+        assert why_refused(name) in str(raised.value)
+    default = format_value(definition.type, definition.default) or ""
+    if default or definition.type in (ConfigType.STRING, ConfigType.CLASS, ConfigType.LIST):
+        BrokerConfig.from_sources({name: default})
 
 
 def test_every_entry_of_what_is_not_yet_is_needed():

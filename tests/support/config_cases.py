@@ -215,7 +215,7 @@ BROKER_CASES: list[Case] = [
     Case(BROKER, OWN, [("group.coordinator.cached.buffer.max.bytes", SET, "5")], INVALID_REQUEST),
     Case(BROKER, OWN, [("unclean.leader.election.enable", SET, "true")], NONE),
     Case(BROKER, OWN, [("sasl.enabled.mechanisms", SET, "PLAIN")], NONE),
-    Case(BROKER, OWN, [("config.providers", SET, "x")], NONE),
+    Case(BROKER, OWN, [("config.providers", SET, "x")], NONE, INVALID_REQUEST),
     Case(BROKER, OWN, [("log.retention.ms", 9, "5")], INVALID_REQUEST),
     Case(
         BROKER,

@@ -35,7 +35,7 @@ the finest that is given counts: `log.retention.ms`, then `.minutes`, then `.hou
 **D** marks what can change while a broker runs, by `kafka-configs.sh` or any client that sends
 AlterConfigs or IncrementalAlterConfigs: for one broker or for all of them, and where **B** stands
 for one broker only. What is changed so is kept in the metadata store and counts before file and
-command line. Secrets change only in the file.
+command line. Secrets can be changed by who has set `password.encoder.secret`.
 """
 
 DYNAMIC_ONLY_HEAD = """\
