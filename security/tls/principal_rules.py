@@ -6,8 +6,10 @@ After Kafka's SslPrincipalMapper: the first rule whose pattern is the whole name
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import NamedTuple
 
+from ...common.java_regex import expand
 from ...config.definition import ConfigError
 
 SETTING = "ssl.principal.mapping.rules"
@@ -18,7 +20,6 @@ _RULE = re.compile(
     r")\s*(?:,\s*|$)",
     re.DOTALL,
 )
-_REFERENCE = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
 
 
 class Rule(NamedTuple):
@@ -36,27 +37,10 @@ class Rule(NamedTuple):
         if pattern.fullmatch(name) is None:
             return None
         # Each match within it, as Java's replaceAll: `.*` matches the empty end, too.
-        mapped = pattern.sub(self._replacement_of, name)
+        mapped = pattern.sub(partial(expand, self.replacement), name)
         if self.case == "L":
             return mapped.lower()
         return mapped.upper() if self.case == "U" else mapped
-
-    def _replacement_of(self, found: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda reference: _referred(found, reference), self.replacement)
-
-
-def _referred(found: re.Match[str], reference: re.Match[str]) -> str:
-    """What stands for `$1` or `\\x` of a replacement; `$9` stays if there are fewer groups."""
-    literal, digits = reference.groups()
-    if literal is not None:
-        return str(literal)
-    groups = found.re.groups
-    length = len(digits)
-    while length and int(digits[:length]) > groups:
-        length -= 1
-    if not length:
-        return reference[0]
-    return (found[int(digits[:length])] or "") + digits[length:]
 
 
 def parse_rules(text: str) -> tuple[Rule, ...]:
