@@ -23,6 +23,7 @@ COVERAGE = COVERAGE_FILE=$(CURDIR)/.cache/coverage/data COVERAGE_CORE=$(shell $(
 FUZZ_SECONDS ?= 60
 KAFKA := tests/interop/java
 NEWEST_SPARK := .cache/newest-spark
+KERBEROS := .cache/kerberos
 FUZZ_TARGETS := frames requests responses round_trip internal records decompression
 # What has a goal of its own: each ends with an error where it is missed.
 BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_sources \
@@ -32,7 +33,7 @@ BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_so
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-newest-spark test-all coverage interop conformance soak fuzz check format docs bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-all coverage interop conformance soak fuzz check format docs bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -41,6 +42,7 @@ help:
 	@echo 'make test-all every test but the soaks, and conformance; under an hour'
 	@echo 'make test-slow  what make test leaves out of make test-all, but for conformance'
 	@echo 'make test-newest-spark  what needs no connector, on the newest PySpark'
+	@echo 'make test-kerberos  logins by Kerberos, against MIT'\''s KDC'
 	@echo 'make coverage make test, and the share of lines that it runs, in brokers too'
 	@echo 'make interop  clients of other languages alone'
 	@echo 'make conformance  scripted scenarios on Apache Kafka and on odradek, compared'
@@ -99,6 +101,14 @@ $(NEWEST_SPARK)/installed.stamp: constraints-newest-spark.txt $(VENV)/test.stamp
 	@$(PIP) install --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
 	@touch $@
 
+# So does the package for Kerberos, which is compiled: without it all else is tested as most have it.
+$(KERBEROS)/installed.stamp: $(MANIFEST) $(VENV)/test.stamp
+	@PYTHON=$(BIN)/python .ci/need cc krb5-config Python.h
+	@echo 'Compiling the package for Kerberos into $(KERBEROS) (once)...' >&2
+	@rm -rf $(KERBEROS)
+	@$(PIP) install --target $(KERBEROS) -c constraints.txt gssapi
+	@touch $@
+
 # --- Running ---------------------------------------------------------------------------------
 
 run: $(VENV)/run.stamp
@@ -127,7 +137,13 @@ test-newest-spark: $(NEWEST_SPARK)/installed.stamp
 		tests/spark/test_without_connector.py tests/spark/test_odradek_source.py \
 		-k 'not test_both' $(NO_HANGING) $(ARGS)
 
-test-all: test test-slow test-newest-spark conformance
+# MIT's KDC runs as a process of the tests, in a folder of theirs.
+test-kerberos: $(KERBEROS)/installed.stamp
+	@PATH="$$PATH:/usr/sbin" .ci/need java javac mvn krb5kdc kadmin.local kinit
+	PYTHONPATH=$(CURDIR)/$(KERBEROS) ODRADEK_TEST_KERBEROS=1 PATH="$$PATH:/usr/sbin" $(PYTEST) \
+		tests/kerberos $(NO_HANGING) $(ARGS)
+
+test-all: test test-slow test-newest-spark test-kerberos conformance
 
 coverage: $(VENV)/test.stamp
 	@.ci/need java

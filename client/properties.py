@@ -52,6 +52,12 @@ IMPLIED_TYPES = {
 }
 """librdkafka reads PEM from these without being told that it is PEM."""
 
+GSSAPI = "GSSAPI"
+"""The mechanism where none is set, of Java's clients as of librdkafka."""
+KERBEROS_PRINCIPAL = "kafkaclient"
+KERBEROS_SERVICE = "kafka"
+"""librdkafka's defaults."""
+
 VERIFICATION = "enable.ssl.certificate.verification"
 HOSTNAMES = "ssl.endpoint.identification.algorithm"
 
@@ -299,22 +305,23 @@ def _context(tls: Mapping[str, str], is_verified: bool, read: ReadFile) -> SSLCo
 
 
 def _authentication(given: Mapping[str, str], read: ReadFile) -> Authenticate:
+    from ..protocol.sasl.oauthbearer import MECHANISM as OAUTHBEARER
     from .security.oauthbearer import LOGIN_HANDLERS
-    from .security.sasl import MECHANISMS, PASSWORD_MECHANISMS, sasl
+    from .security.sasl import MECHANISMS, sasl
 
-    mechanism = given.get("sasl.mechanism")
+    mechanism = given.get("sasl.mechanism", GSSAPI)
     if mechanism not in MECHANISMS:
-        is_missing = mechanism is None
         raise PropertyError(
-            None if is_missing else "sasl.mechanism",
-            f"sasl.mechanism is {'GSSAPI by default' if is_missing else mechanism},"
-            f" but only {', '.join(MECHANISMS)} are supported",
+            "sasl.mechanism",
+            f"sasl.mechanism is {mechanism}, but only {', '.join(MECHANISMS)} are supported",
         )
-    is_by_password = mechanism in PASSWORD_MECHANISMS
-    if LOGIN_HANDLER in given and (is_by_password or given[LOGIN_HANDLER] not in LOGIN_HANDLERS):
+    is_by_token = mechanism == OAUTHBEARER
+    if LOGIN_HANDLER in given and not (is_by_token and given[LOGIN_HANDLER] in LOGIN_HANDLERS):
         raise PropertyError(LOGIN_HANDLER, f"{LOGIN_HANDLER} is not supported: {_JAVA}")
-    if not is_by_password:
+    if is_by_token:
         return _token_authentication(given, read)
+    if mechanism == GSSAPI:
+        return _kerberos_authentication(given)
     login = given.get("sasl.jaas.config")
     if login is None:
         missing = [name for name in ("sasl.username", "sasl.password") if name not in given]
@@ -353,6 +360,40 @@ def _token_authentication(given: Mapping[str, str], read: ReadFile) -> Authentic
         return sasl_oauthbearer(token_source(given.get, options, read, TrioClock().now_ms))
     except ValueError as error:
         raise PropertyError(None, str(error)) from error
+
+
+def _kerberos_authentication(given: Mapping[str, str]) -> Authenticate:
+    """By a ticket: with a JAAS entry as Java's clients do, without one as librdkafka does."""
+    try:
+        from .security.gssapi import sasl_gssapi
+    except ImportError as error:
+        is_missing = "sasl.mechanism" not in given
+        raise PropertyError(
+            None if is_missing else "sasl.mechanism",
+            f"sasl.mechanism is {GSSAPI}{' by default' if is_missing else ''}, which needs the"
+            " package gssapi: install odradek[kerberos]",
+        ) from error
+    from .security.kerberos_login import SERVICE_NAME, KerberosLogin, login_of, service_name_of
+
+    entry = given.get("sasl.jaas.config")
+    name = given.get(SERVICE_NAME)
+    if entry is None:
+        keytab, principal = (given.get(f"sasl.kerberos.{each}") for each in ("keytab", "principal"))
+        if keytab is not None:
+            principal = principal or KERBEROS_PRINCIPAL
+        return sasl_gssapi(name or KERBEROS_SERVICE, KerberosLogin(principal, keytab))
+    for other in ("sasl.kerberos.keytab", "sasl.kerberos.principal"):
+        if other in given:
+            raise PropertyError(
+                "sasl.jaas.config", f"sasl.jaas.config is set, and so is {other}: set one"
+            )
+    options = _jaas_options(entry, GSSAPI)
+    try:
+        return sasl_gssapi(service_name_of(options, name), login_of(options))
+    except ValueError as error:
+        raise PropertyError(
+            "sasl.jaas.config", f"sasl.jaas.config cannot be used: {error}"
+        ) from error
 
 
 def _jaas_options(text: str, mechanism: str) -> Mapping[str, str]:

@@ -50,6 +50,10 @@ IGNORED = frozenset(
         "preallocate",
         "process.roles",
         "producer.purgatory.purge.interval.requests",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
         "sasl.mechanism.controller.protocol",
         "server.max.startup.time.ms",
         "share.coordinator.threads",
@@ -58,13 +62,13 @@ IGNORED = frozenset(
         "zookeeper.ssl.truststore.password",
     }
 )
-"""Settings of threads, Java classes and upgrades, which this broker has none of."""
+"""Settings of threads, Java classes and upgrades, which this broker has none of, and of how Java
+renews tickets, which MIT Kerberos does by itself."""
 
 NOT_YET_PREFIXES: tuple[str, ...] = (
     "group.share.",
     "group.streams.",
     "metrics.",
-    "sasl.kerberos.",
     "sasl.login.connect.",
     "sasl.login.read.",
     "sasl.login.refresh.",

@@ -20,6 +20,25 @@ async def run_in_thread(work: Callable[[], ResultT]) -> ResultT:
     return await trio.to_thread.run_sync(work)
 
 
+class FewThreads:
+    """A few of trio's worker threads, for work that others can have done as often as they like.
+
+    Args:
+        count: how many run at once; what else comes waits for them, and not for all threads.
+    """
+
+    def __init__(self, count: int) -> None:
+        import trio
+
+        self._limiter = trio.CapacityLimiter(count)
+
+    async def run(self, work: Callable[[], ResultT]) -> ResultT:
+        """As `run_in_thread`."""
+        import trio
+
+        return await trio.to_thread.run_sync(work, limiter=self._limiter)
+
+
 async def run_in_abandoned_thread(work: Callable[[], ResultT]) -> ResultT:
     """The same for work that waits for others: who is cancelled leaves it behind to end alone."""
     import trio

@@ -61,7 +61,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "protocol": {"construct", "cramjam", "crc32c", "backports", "compression"},
     "runtime": {"trio"},
     "storage": set(),
-    "client": {"trio"},
+    "client": {"trio", "gssapi"},
     "common": set(),
     "config": set(),
     "metadata": {"trio"},
@@ -69,7 +69,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "metadata_store": {"trio", "kazoo"},
     "controller": {"trio"},
     "coordinator": {"re2", "xxhash"},
-    "security": {"trio", "jwt", "cryptography"},
+    "security": {"trio", "jwt", "cryptography", "gssapi"},
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import struct
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ...protocol.errors import ProtocolError
 from ...security.authenticator.exchange import RefusedError
-from ...security.authenticator.sasl_authenticator import SaslAuthenticator
+from ...security.authenticator.sasl_authenticator import Evaluated, SaslAuthenticator
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
@@ -48,11 +50,30 @@ def _take_bare_token(
     connection: ClientConnection, authenticator: SaslAuthenticator, frame: memoryview
 ) -> None:
     """A token as it follows version 0 of SaslHandshake, without header; so is its answer."""
+    evaluate = partial(authenticator.evaluate, bytes(frame))
+    threads = authenticator.threads
+    if threads is None:
+        _answer_bare_token(connection, authenticator, evaluate())
+        return
+
+    async def conclude_later() -> None:
+        evaluated = await threads.run(evaluate)
+        if not connection.is_closed:
+            connection.release()
+            _answer_bare_token(connection, authenticator, evaluated)
+
+    connection.hold()
+    connection.dispatcher.start_task(conclude_later)
+
+
+def _answer_bare_token(
+    connection: ClientConnection, authenticator: SaslAuthenticator, evaluated: Evaluated
+) -> None:
     try:
         now_ms = connection.dispatcher.clock.monotonic_ms()
-        answer = authenticator.authenticate(bytes(frame), now_ms)
-    except RefusedError as refusal:
-        refuse(connection, authenticator, str(refusal))
+        answer = authenticator.conclude(evaluated, now_ms)
+    except (RefusedError, ProtocolError) as error:
+        refuse(connection, authenticator, str(error))
         return
     framed = _pack_length(len(answer.token)) + answer.token
     connection.send_at_once([framed], len(framed))

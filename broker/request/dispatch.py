@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -278,6 +278,10 @@ class Dispatcher:
                     self._park(request)
                 case _:
                     assert_never(outcome)
+
+    def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run an async function beside the requests."""
+        self.context.start_task(work)
 
     def begin(self, work: Steps[None], connection: ClientConnection) -> None:
         """Do a connection's work: at once if it takes one step, else beside the other requests."""

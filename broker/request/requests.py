@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ...runtime.clock import Clock
@@ -129,6 +129,9 @@ class RequestStages(Protocol):
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call back in a pass that begins so much later."""
+
+    def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run an async function beside the requests."""
 
     def begin(self, work: Steps[None], connection: ClientConnection) -> None:
         """Do a connection's work: at once if it takes one step, else beside the other requests."""

@@ -64,6 +64,7 @@ class Connection:
         peer: the broker's address, for messages.
         settings: timeouts and limits.
         clock: the time; it must pass as trio's does. Trio's own if left out.
+        host: of the broker, which Kerberos tickets are for.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class Connection:
         peer: str,
         settings: ClientSettings | None = None,
         clock: Clock | None = None,
+        host: str = "",
     ) -> None:
         self.peer = peer
+        self.host = host
         self.settings = settings = settings or ClientSettings()
         self.versions = ApiVersionRanges({})
         self.finalized_features: dict[str, int] = {}
@@ -456,7 +459,7 @@ async def open_connection(
         ssl_context=ssl_context,
         timeout_ms=settings.socket_connection_setup_timeout_ms,
     )
-    connection = Connection(stream, f"{host}:{port}", settings, clock)
+    connection = Connection(stream, f"{host}:{port}", settings, clock, host)
     error: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.run)

@@ -307,7 +307,7 @@ class NetworkClient:
             timeout_ms=self.states.setup_timeout_ms(node.id),
         )
         peer = f"node {node.id} ({node.address})"
-        connection = Connection(stream, peer, self.settings, self.clock)
+        connection = Connection(stream, peer, self.settings, self.clock, node.host)
         if self.nursery is None:
             await trio.aclose_forcefully(stream)
             raise ClientClosedError("the client was closed")

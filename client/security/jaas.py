@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from ...protocol.sasl.gssapi import MECHANISM as GSSAPI
 from ...protocol.sasl.oauthbearer import MECHANISM as OAUTHBEARER
 from ...protocol.sasl.plain import MECHANISM as PLAIN
 from ...protocol.sasl.scram import SCRAM_MECHANISMS
@@ -20,6 +21,7 @@ from ...protocol.sasl.scram import SCRAM_MECHANISMS
 LOGIN_MODULES: Final = {
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
     OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    GSSAPI: "com.sun.security.auth.module.Krb5LoginModule",
     **dict.fromkeys(SCRAM_MECHANISMS, "org.apache.kafka.common.security.scram.ScramLoginModule"),
 }
 """The login module that the entry of a mechanism names."""

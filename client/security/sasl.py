@@ -6,7 +6,7 @@ import base64
 import hmac
 import secrets
 
-from ...protocol.sasl import oauthbearer, plain
+from ...protocol.sasl import gssapi, oauthbearer, plain
 from ...protocol.sasl.errors import SaslError
 from ...protocol.sasl.scram import (
     ITERATIONS_MAX,
@@ -24,7 +24,7 @@ from .sasl_steps import handshake, send_token
 PASSWORD_MECHANISMS = (plain.MECHANISM, *SCRAM_MECHANISMS)
 """Those that prove who a client is by a name and a password."""
 
-MECHANISMS = (*PASSWORD_MECHANISMS, oauthbearer.MECHANISM)
+MECHANISMS = (*PASSWORD_MECHANISMS, oauthbearer.MECHANISM, gssapi.MECHANISM)
 """Those that a client can log in by."""
 
 TOKEN_EXTENSIONS = {"tokenauth": "true"}

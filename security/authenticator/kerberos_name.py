@@ -72,7 +72,7 @@ class Rule(NamedTuple):
 
     Attributes:
         realm: that of DEFAULT.
-        count: the components of the principals that it is for.
+        components: how many there are in the principals that it is for.
         format: in which `$0` is the realm, `$1` and `$2` are the components.
         match: of which the formatted name has to be; None: any is.
         pattern: what is replaced in it; None: nothing.
@@ -82,7 +82,7 @@ class Rule(NamedTuple):
     """
 
     realm: str
-    count: int = 0
+    components: int = 0
     format: str | None = None
     match: re.Pattern[str] | None = None
     pattern: re.Pattern[str] | None = None
@@ -100,7 +100,9 @@ class Rule(NamedTuple):
         if self.format is None:
             short = name.service if name.realm == self.realm else None
         else:
-            short = self._formatted(self.format, parts) if len(parts) - 1 == self.count else None
+            short = (
+                self._formatted(self.format, parts) if len(parts) - 1 == self.components else None
+            )
         if short is None:
             return None
         if _NOT_SIMPLE.search(short):

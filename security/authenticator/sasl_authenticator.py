@@ -9,18 +9,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ...common.state_table import StateTable
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ProtocolError
 from ...protocol.sasl.errors import SaslError
-from .exchange import Exchange, Login, RefusedError
+from ...runtime.offload import FewThreads
+from .exchange import Exchange, Login, RefusedError, TryAgainError
 
 logger = logging.getLogger(__name__)
 
 REAUTHENTICATION_MS_MIN = 1000
 """A connection that begins another login sooner after the last is refused it (KIP-368)."""
+
+
+Evaluated = bytes | RefusedError | SaslError | TryAgainError
+"""What an exchange answers a token, or why the login fails."""
 
 
 class SaslState(Enum):
@@ -89,11 +95,13 @@ class SaslMechanisms(NamedTuple):
             or none: as long as the connection.
         failure_delay_ms: before a refused client hears of it
             (`connection.failed.authentication.delay.ms`).
+        threads: by the name of each mechanism whose exchanges may wait for files, where they do.
     """
 
     exchanges: Mapping[str, Callable[[], Exchange]]
     max_reauth_ms: Mapping[str, int]
     failure_delay_ms: int
+    threads: Mapping[str, FewThreads] = MappingProxyType({})
 
 
 class SaslAnswer(NamedTuple):
@@ -228,37 +236,71 @@ class SaslAuthenticator:
             RefusedError: the login fails, with the text that the client may hear.
             ProtocolError: the connection is to be closed without an answer.
         """
-        exchange = self._exchange
-        if self._state is not SaslState.AUTHENTICATING or exchange is None:
-            raise ProtocolError(f"unexpected SASL token while {self._state.value}")
+        return self.conclude(self.evaluate(token), now_ms)
+
+    @property
+    def threads(self) -> FewThreads | None:
+        """Where `evaluate` is to be done, for it may wait for files; None: here and now."""
+        return self._mechanisms.threads.get(self._next_mechanism)
+
+    def evaluate(self, token: bytes) -> Evaluated:
+        """The first half of `authenticate`, which touches nothing but the exchange.
+
+        Raises:
+            ProtocolError: no token may come now.
+        """
+        try:
+            return self._current_exchange().evaluate(token)
+        except (RefusedError, SaslError, TryAgainError) as error:
+            return error
+
+    def conclude(self, evaluated: Evaluated, now_ms: int) -> SaslAnswer:
+        """The second half: what that means for the connection. Raises as `authenticate`."""
+        exchange = self._current_exchange()
         if self._mechanism not in ("", self._next_mechanism):
             self._move(SaslEvent.REFUSAL)
             raise ProtocolError(
                 f"Cannot change SASL mechanism for re-authentication from {self._mechanism} to "
                 f"{self._next_mechanism}"
             )
+        if isinstance(evaluated, Exception):
+            self._move(SaslEvent.REFUSAL)
+            raise self._failure(evaluated)
+        if exchange.login is None:
+            return SaslAnswer(evaluated, 0)
         try:
-            answer = exchange.evaluate(token)
-            if exchange.login is None:
-                return SaslAnswer(answer, 0)
             self._take_login(exchange.login)
         except RefusedError:
             self._move(SaslEvent.REFUSAL)
             raise
-        except SaslError as error:
-            self._move(SaslEvent.REFUSAL)
-            logger.info("a login by %s failed: %s", self._next_mechanism, error)
-            kind = "re-authentication" if self._mechanism else "authentication"
-            raise RefusedError(
-                f"Authentication failed during {kind} due to invalid credentials with SASL "
-                f"mechanism {self._next_mechanism}"
-            ) from None
         self._move(SaslEvent.LOGIN)
         self._mechanism = self._next_mechanism
         self._exchange = None
         self.takes_bare_tokens = False
         self.on_login(self.principal)
-        return SaslAnswer(answer, self._session_lifetime_ms(exchange.login, now_ms))
+        return SaslAnswer(evaluated, self._session_lifetime_ms(exchange.login, now_ms))
+
+    def _current_exchange(self) -> Exchange:
+        exchange = self._exchange
+        if self._state is not SaslState.AUTHENTICATING or exchange is None:
+            raise ProtocolError(f"unexpected SASL token while {self._state.value}")
+        return exchange
+
+    def _failure(
+        self, error: RefusedError | SaslError | TryAgainError
+    ) -> RefusedError | ProtocolError:
+        """What ends a login: the text that its client may hear, or that it hears nothing."""
+        if isinstance(error, RefusedError):
+            return error
+        mechanism = self._next_mechanism
+        if isinstance(error, TryAgainError):
+            return ProtocolError(f"a login by {mechanism} is to be tried again: {error}")
+        logger.info("a login by %s failed: %s", mechanism, error)
+        kind = "re-authentication" if self._mechanism else "authentication"
+        return RefusedError(
+            f"Authentication failed during {kind} due to invalid credentials with SASL "
+            f"mechanism {mechanism}"
+        )
 
     def _take_login(self, login: Login) -> None:
         """The principal of a login, which a later login may not change."""

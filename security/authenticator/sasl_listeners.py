@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...client.network.connection import Authenticate
 from ...client.security.jaas import LOGIN_MODULES, JaasEntry, JaasError, parse_jaas
+from ...client.security.kerberos_login import SERVICE_NAME, login_of, service_name_of
 from ...client.security.oauthbearer import JAVA_PACKAGE, UNSECURED, sasl_oauthbearer, token_source
 from ...client.security.oauthbearer import LOGIN_HANDLERS as OAUTHBEARER_LOGIN_HANDLERS
 from ...client.security.sasl import MECHANISMS, sasl
@@ -20,13 +21,17 @@ from ...config.broker_config import BrokerConfig
 from ...config.definition import ConfigError
 from ...config.listeners import SASL_PROTOCOLS
 from ...config.values import Password
+from ...protocol.sasl.gssapi import MECHANISM as GSSAPI
 from ...protocol.sasl.oauthbearer import MECHANISM as OAUTHBEARER
 from ...protocol.sasl.plain import MECHANISM as PLAIN
 from ...protocol.sasl.scram import SCRAM_MECHANISMS
 from ...runtime.clock import Clock
+from ...runtime.offload import FewThreads
 from ...runtime.rng import random_secret
 from ...storage.io.files import REAL_FILES
 from .exchange import Exchange
+from .kerberos_name import SETTING as TO_LOCAL_RULES
+from .kerberos_name import KerberosShortNamer
 from .plain import PlainExchange, users_of
 from .sasl_authenticator import SaslAuthenticator, SaslMechanisms
 from .scram import ScramServerExchange
@@ -53,6 +58,8 @@ UNSECURED_HANDLER: Final = (
     f"{JAVA_PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 )
 JWT_VALIDATORS: Final = tuple(f"{JAVA_PACKAGE}{name}JwtValidator" for name in ("Default", "Broker"))
+LOGIN_THREADS_MAX: Final = 2
+"""However many log in at once, they leave threads to all else."""
 OAUTHBEARER_HANDLERS: Final = (*SIGNED_HANDLERS, UNSECURED_HANDLER, *OAUTHBEARER_LOGIN_HANDLERS)
 """Kafka's own handlers, which mean what is done here."""
 
@@ -77,6 +84,7 @@ class SaslListeners:
         self._clock = clock
         self._keys: dict[JwksSettings, RefreshedKeys] = {}
         self._warned: set[str] = set()
+        self._threads = FewThreads(LOGIN_THREADS_MAX)
         self._listeners = self._read(config)
 
     def _read(self, config: BrokerConfig) -> dict[str, SaslMechanisms]:
@@ -144,6 +152,7 @@ class SaslListeners:
             {name: self._exchange(config, listener, name) for name in names},
             {name: _max_reauth_ms(config, listener, name) for name in names},
             config["connection.failed.authentication.delay.ms"],
+            {GSSAPI: self._threads},
         )
 
     def _exchange(
@@ -156,6 +165,8 @@ class SaslListeners:
                 f"supported: set sasl.enabled.mechanisms to some of "
                 f"{', '.join(MECHANISMS)}."
             )
+        if mechanism == GSSAPI:
+            return _kerberos_exchange(config, listener)
         entry = _jaas_entry(config, listener, mechanism)
         if mechanism == OAUTHBEARER:
             from .oauthbearer import OAuthBearerExchange
@@ -245,6 +256,8 @@ class SaslListeners:
                 f"sasl.mechanism.inter.broker.protocol to one of {', '.join(MECHANISMS)}, not to "
                 f"{mechanism}."
             )
+        if mechanism == GSSAPI:
+            return _kerberos_login(config, listener)
         key = _jaas_key(listener, mechanism)
         entry = _jaas_entry(config, listener, mechanism)
         options = {} if entry is None else entry.options
@@ -275,6 +288,64 @@ class SaslListeners:
         return sasl_oauthbearer(
             token_source(setting, options, REAL_FILES.read_bytes, self._clock.now_ms)
         )
+
+
+def _kerberos_options(config: BrokerConfig, listener: str) -> tuple[Mapping[str, str], str]:
+    """The JAAS entry's options, and the service name, which Kafka's login demands in any case.
+
+    Raises:
+        ConfigError: the extra is not installed, or a setting is missing.
+    """
+    try:
+        import gssapi  # noqa: F401  # whether it is there, before all else is looked at
+    except ImportError as error:
+        raise ConfigError(
+            f"Listener {listener} enables the SASL mechanism GSSAPI, which needs the package "
+            "gssapi: install odradek[kerberos], or set sasl.enabled.mechanisms to some of "
+            f"{', '.join(each for each in MECHANISMS if each != GSSAPI)}."
+        ) from error
+    key = _jaas_key(listener, GSSAPI)
+    entry = _jaas_entry(config, listener, GSSAPI)
+    if entry is None:
+        raise ConfigError(
+            f"Listener {listener} enables the SASL mechanism GSSAPI and has no principal: set "
+            f'{key} to {LOGIN_MODULES[GSSAPI]} required useKeyTab=true storeKey=true keyTab="FILE" '
+            'principal="kafka/HOST@REALM";'
+        )
+    setting = _mechanism_value(config, listener, GSSAPI, SERVICE_NAME)
+    try:
+        return entry.options, service_name_of(entry.options, setting)
+    except ValueError as error:
+        raise ConfigError(f"{key} cannot be used: {error}.") from error
+
+
+def _kerberos_exchange(config: BrokerConfig, listener: str) -> Callable[[], Exchange]:
+    """What begins a login by GSSAPI. Raises: ConfigError."""
+    options, _ = _kerberos_options(config, listener)
+    from .gssapi import GssapiExchange, acceptor, default_realm
+
+    rules = _mechanism_value(config, listener, GSSAPI, TO_LOCAL_RULES)
+    namer = KerberosShortNamer(rules, default_realm())
+    key = _jaas_key(listener, GSSAPI)
+    try:
+        login = login_of(options)
+        if login.keytab is None:
+            raise ValueError("a broker needs useKeyTab=true and its keyTab")
+        return partial(GssapiExchange, acceptor(login), namer)
+    except ValueError as error:
+        raise ConfigError(f"{key} cannot be used: {error}.") from error
+
+
+def _kerberos_login(config: BrokerConfig, listener: str) -> Authenticate:
+    """How brokers log in to each other by GSSAPI. Raises: ConfigError."""
+    options, service_name = _kerberos_options(config, listener)
+    from ...client.security.gssapi import sasl_gssapi
+
+    try:
+        return sasl_gssapi(service_name, login_of(options))
+    except ValueError as error:
+        key = _jaas_key(listener, GSSAPI)
+        raise ConfigError(f"{key} cannot be used: {error}.") from error
 
 
 def _jaas_key(listener: str, mechanism: str) -> str:

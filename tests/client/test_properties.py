@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,13 +178,17 @@ CREDENTIALS = {"sasl__username": "u", "sasl__password": "p"}
         (
             {**CREDENTIALS, "security__protocol": "SASL_SSL"},
             None,
-            "sasl.mechanism is GSSAPI by default, but only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
-            "OAUTHBEARER are",
+            "sasl.mechanism is GSSAPI by default, which needs the package gssapi: install odradek[",
         ),
         (
-            {**SASL, **CREDENTIALS, "sasl__mechanism": "GSSAPI"},
+            {**SASL, "sasl__mechanism": "GSSAPI"},
             "sasl.mechanism",
-            "sasl.mechanism is GSSAPI, but only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTH",
+            "sasl.mechanism is GSSAPI, which needs the package gssapi: install odradek[kerberos]",
+        ),
+        (
+            {**SASL, **CREDENTIALS, "sasl__mechanism": "CRAM-MD5"},
+            "sasl.mechanism",
+            "CRAM-MD5, but only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI are",
         ),
         ({**SASL, "sasl__username": "u"}, None, "sasl.password is missing"),
         ({**SASL, **CREDENTIALS, "sasl__jaas__config": JAAS}, "sasl.jaas.config", "set one"),
@@ -200,7 +205,8 @@ CREDENTIALS = {"sasl__username": "u", "sasl__password": "p"}
         ({**SASL, **CREDENTIALS, "sasl__username": "\0"}, None, "NUL"),
     ],
 )
-def test_what_cannot_be_used_is_named(texts, name, sentence):
+def test_what_cannot_be_used_is_named(texts, name, sentence, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(PropertyError) as raised:
         settings_of(**texts)
     assert raised.value.name == name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from odradek.broker.network.listener_security import sasl_listeners
@@ -27,7 +29,10 @@ def config(**settings: str) -> DynamicConfig:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (LISTENERS, "enables the SASL mechanism GSSAPI, which is not supported"),
+        (
+            {**LISTENERS, "sasl.enabled.mechanisms": "PLAIN,CRAM-MD5", PLAIN: f"{MODULE};"},
+            "enables the SASL mechanism CRAM-MD5, which is not supported",
+        ),
         ({**LISTENERS, "sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms is empty"),
         ({**LISTENERS, "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "PLAIN and has no users"),
         (OAUTH, "nothing says whose tokens are to be trusted: set sasl.oauthbearer.jwks.endpoint"),
@@ -75,6 +80,7 @@ def config(**settings: str) -> DynamicConfig:
                 **ENABLED,
                 PLAIN: f"{MODULE};",
                 "security.inter.broker.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism.inter.broker.protocol": "CRAM-MD5",
             },
             "set sasl.mechanism.inter.broker.protocol to one of",
         ),
@@ -93,6 +99,27 @@ def test_sasl_that_cannot_be_served_is_refused(settings: dict[str, str], sentenc
     with pytest.raises(ConfigError, match=sentence) as raised:
         sasl_listeners(config(**settings), ManualClock())
     assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        LISTENERS,
+        {
+            **ENABLED,
+            PLAIN: f"{MODULE};",
+            "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        },
+    ],
+    ids=["of clients", "of brokers"],
+)
+def test_kerberos_without_its_extra_is_refused(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the default mechanism, of Kafka's clients and of its brokers."""
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigError, match=r"needs the package gssapi: install odradek\[kerberos\]"):
+        sasl_listeners(config(**settings), ManualClock())
 
 
 def test_without_a_listener_that_speaks_it_nothing_of_sasl_is_made() -> None:
