@@ -1,4 +1,4 @@
-"""The wall clocks of a cluster's brokers are set wrong by an hour while it works.
+"""The wall clocks of a cluster's brokers are set wrong by an hour, and drift, while it works.
 
 Nothing that decides about liveness, leadership or time-outs goes by them: nobody loses a session,
 leaves an ISR, a group or a transaction, and who is killed is missed as soon as ever.
@@ -24,6 +24,8 @@ from odradek.testing.waiting import wait_until
 TOPIC = "t"
 RECORDS = 60
 SECONDS_MAX = 60.0
+FAST = 10
+"""A clock that runs so many times as fast as time, or as slowly."""
 MISSED_SECONDS_MAX = SESSION_TIMEOUT_MS / 1000
 
 
@@ -109,15 +111,17 @@ def test_clocks_set_wrong_end_no_session_group_or_transaction(cluster: SteppedCl
         clients.go_on()
         epochs, before = cluster.broker_epochs(), cluster.agreed().topics[TOPIC]
         clients.begin()
-        for stepped, ahead_s in (
-            ((2,), HOUR_S),
-            ((2,), -HOUR_S),
-            (BROKER_IDS, HOUR_S),
-            (BROKER_IDS, -HOUR_S),
-            (BROKER_IDS, 0),
+        for stepped, ahead_s, rate in (
+            ((2,), HOUR_S, 1),
+            ((2,), -HOUR_S, 1),
+            (BROKER_IDS, HOUR_S, 1),
+            (BROKER_IDS, -HOUR_S, 1),
+            ((1,), 0, FAST),
+            ((2,), 0, 1 / FAST),
+            (BROKER_IDS, 0, 1),
         ):
             for broker_id in stepped:
-                cluster.set_wall_clock(broker_id, ahead_s)
+                cluster.set_wall_clock(broker_id, ahead_s, rate)
             clients.go_on()
             wait_for_renewals(cluster)
             assert cluster.broker_epochs() == epochs, (stepped, ahead_s)

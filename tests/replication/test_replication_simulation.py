@@ -54,7 +54,7 @@ def test_in_a_million_steps_nothing_acknowledged_is_lost() -> None:
 
 def test_a_run_acknowledges_and_changes_leaders() -> None:
     """A simulation in which little happens proves little."""
-    acknowledged, elections, crashes = 0, 0, 0
+    acknowledged, elections, crashes, drifts = 0, 0, 0, 0
     for seed in range(20):
         trace: list[str] = []
         simulation = ReplicationSimulation(seed, trace.append)
@@ -62,9 +62,11 @@ def test_a_run_acknowledges_and_changes_leaders() -> None:
         acknowledged += simulation.invariants.acknowledged
         elections += sum(state.leader_epoch for state in simulation.store.states.values())
         crashes += sum("loses power" in line or "is killed" in line for line in trace)
+        drifts += sum("clocks run" in line for line in trace)
     assert acknowledged > 20 * 20
     assert elections > 20 * 3
     assert crashes > 20
+    assert drifts > 5
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:

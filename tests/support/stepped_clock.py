@@ -30,10 +30,15 @@ def find_library() -> Path:
 class SteppedBroker(BrokerProcess):
     """A broker whose wall clock is wrong by what its file says, read at every look at the clock."""
 
-    def set_wall_clock(self, ahead_s: int) -> None:
-        """Have its wall clock be ahead of the machine's by so many seconds, or behind it."""
+    def set_wall_clock(self, ahead_s: int, rate: float = 1) -> None:
+        """Have its wall clock be ahead of the machine's, or behind it, and run fast or slow.
+
+        Args:
+            ahead_s: by so many seconds; negative: behind.
+            rate: seconds that pass by it in one second.
+        """
         part = self._ahead_path.with_suffix(".part")
-        part.write_text(f"{ahead_s:+d}\n")
+        part.write_text(f"{ahead_s:+d} x{rate}\n")
         part.replace(self._ahead_path)
 
     @property
@@ -58,11 +63,11 @@ class SteppedBroker(BrokerProcess):
 class SteppedCluster(BrokerCluster):
     """Three of them, on the embedded metadata store."""
 
-    def set_wall_clock(self, broker_id: int, ahead_s: int) -> None:
-        """Have a broker's wall clock be ahead by so much; see `SteppedBroker`."""
+    def set_wall_clock(self, broker_id: int, ahead_s: int, rate: float = 1) -> None:
+        """Have a broker's wall clock be ahead by so much, at a rate; see `SteppedBroker`."""
         broker = self.brokers[broker_id]
         assert isinstance(broker, SteppedBroker)
-        broker.set_wall_clock(ahead_s)
+        broker.set_wall_clock(ahead_s, rate)
 
     def _broker(self, broker_id: int) -> SteppedBroker:
         plain = super()._broker(broker_id)

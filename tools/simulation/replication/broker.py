@@ -81,26 +81,39 @@ class SimulatedMetadata:
 
 
 class SteppedClock:
-    """A broker's own clocks: time passes for all alike, and its wall clock may be set wrong.
+    """A broker's own clocks: they run fast or slow, and the wall clock may be set wrong, too.
 
     Args:
         clock: the time that passes.
 
     Attributes:
-        ahead_ms: how wrong its wall time is.
+        ahead_ms: how wrong its wall time was set.
     """
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.ahead_ms = 0
+        self._drift_permille = 0
+        self._drifts_from_ms = clock.monotonic_ms()
+        self._drifted_ms = 0
+
+    def drift(self, permille: int) -> None:
+        """Run fast, or slow if it is negative, by so much from now on."""
+        self._drifted_ms = self._drifted_by_now()
+        self._drifts_from_ms = self._clock.monotonic_ms()
+        self._drift_permille = permille
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since the epoch."""
-        return self._clock.now_ms() + self.ahead_ms
+        return self._clock.now_ms() + self.ahead_ms + self._drifted_by_now()
 
     def monotonic_ms(self) -> int:
         """Milliseconds since an arbitrary moment; never goes back."""
-        return self._clock.monotonic_ms()
+        return self._clock.monotonic_ms() + self._drifted_by_now()
+
+    def _drifted_by_now(self) -> int:
+        passed_ms = self._clock.monotonic_ms() - self._drifts_from_ms
+        return self._drifted_ms + passed_ms * self._drift_permille // 1000
 
 
 class ReplicatingBroker:

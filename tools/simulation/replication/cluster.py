@@ -24,6 +24,7 @@ class ReplicatedCluster(Protocol):
     random: Random
     allows_unclean: bool
     deletes_records: bool
+    clocks_drift: bool
     partitions: Sequence[TopicPartition]
     brokers: Sequence[ReplicatingBroker]
     clock: ManualClock

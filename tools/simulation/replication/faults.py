@@ -17,6 +17,8 @@ from .cluster import ReplicatedCluster
 OPERATIONS_TO_GO_MAX = 40
 CLOCK_STEP_MS = 3_590_000
 """Not quite the hour by which Kafka lets a record's timestamp be ahead of its leader's clock."""
+DRIFT_PERMILLE = 50
+"""By how much a clock runs fast or slow: far more than any does."""
 
 
 class ReplicationFaults:
@@ -52,6 +54,8 @@ class ReplicationFaults:
             self._freeze(broker)
         elif dice < 0.8:
             self._cut_link()
+        elif dice < 0.86 and self._cluster.clocks_drift:
+            self._drift(broker)
         elif dice < 0.9:
             self._set_wall_clock(broker)
         elif dice < 0.95:
@@ -111,6 +115,12 @@ class ReplicationFaults:
         """Somebody sets a broker's clock wrong, or right again; nothing may go by it."""
         broker.clock.ahead_ms = self._random.choice((-CLOCK_STEP_MS, 0, CLOCK_STEP_MS))
         self._cluster.trace(f"broker {broker.broker_id}'s clock is {broker.clock.ahead_ms} ms off")
+
+    def _drift(self, broker: ReplicatingBroker) -> None:
+        """A broker's clocks begin to run fast or slow, or as they should."""
+        permille = self._random.choice((-DRIFT_PERMILLE, 0, DRIFT_PERMILLE))
+        broker.clock.drift(permille)
+        self._cluster.trace(f"broker {broker.broker_id}'s clocks run {permille} permille fast")
 
     def start(self, broker: ReplicatingBroker, *, is_at_risk: bool = True) -> None:
         """A process begins, and registers when it is ready; it may crash before."""

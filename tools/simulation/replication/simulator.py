@@ -66,6 +66,7 @@ class ReplicationSimulation:
         self._trace = trace
         self.allows_unclean = seed % 5 == 4
         self.deletes_records = seed % 3 == 2
+        self.clocks_drift = seed % 2 == 0
         self.partitions: Sequence[TopicPartition] = [
             TopicPartition(SIMULATED_TOPIC, each) for each in range(1 + seed % 2)
         ]
@@ -153,11 +154,10 @@ class ReplicationSimulation:
 
     def _pass_time(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
-        now_ms = self.clock.monotonic_ms()
         for broker in self.brokers:
             if broker.alive:
                 deadline_ms = broker.timers.next_deadline_ms()
-                if deadline_ms is not None and deadline_ms <= now_ms:
+                if deadline_ms is not None and deadline_ms <= broker.clock.monotonic_ms():
                     self.act(broker, lambda: None)
 
     def act(self, broker: ReplicatingBroker, action: Callable[[], object]) -> None:
@@ -177,11 +177,10 @@ class ReplicationSimulation:
 
     def _progress(self) -> bool:
         """One thing that can go on does; whether there was any."""
-        now_ms = self.clock.monotonic_ms()
         choices: list[Callable[[], None]] = []
         for broker in self.brokers:
             if broker.alive and not broker.frozen:
-                self._add_choices_of(broker, now_ms, choices)
+                self._add_choices_of(broker, broker.clock.monotonic_ms(), choices)
         network = self.network
         for call in network.requests:
             if self._arrives(call):
