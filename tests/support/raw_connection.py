@@ -28,10 +28,13 @@ class RawConnection:
     Args:
         port: the broker's.
         host: the broker's.
+        source: the address from which it comes; empty: whatever the system takes.
     """
 
-    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
-        self._socket = socket.create_connection((host, port), timeout=RECEIVE_SECONDS_MAX)
+    def __init__(self, port: int, host: str = "127.0.0.1", source: str = "") -> None:
+        self._socket = socket.create_connection(
+            (host, port), timeout=RECEIVE_SECONDS_MAX, source_address=(source, 0)
+        )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_ids = itertools.count(1)
 
@@ -87,6 +90,11 @@ class RawConnection:
         except ConnectionError:
             answered = b""  # closed while bytes of ours were unread
         assert answered == b"", f"the broker answered {answered!r}"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing has come from the broker, not even the connection's end."""
+        return not select.select([self._socket], [], [], 0)[0]
 
     @property
     def is_open(self) -> bool:

@@ -2,7 +2,7 @@
 // compression, a group that grows and shrinks, offsets by timestamp, administration, transactions.
 // It ends with exit code 1 and a sentence at the first thing that is not as it should be.
 //
-// Arguments: the bootstrap server and the name of a topic that does not exist.
+// Arguments: the bootstrap server and the name of a topic that does not exist, or what runSteady takes.
 package main
 
 import (
@@ -41,6 +41,11 @@ type roundTrip struct {
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) > 3 {
+		bytesMax, err := strconv.Atoi(os.Args[5])
+		must(err)
+		runSteady(os.Args[1], os.Args[2], os.Args[3], os.Args[4], int32(bytesMax))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitMax)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]))

@@ -40,6 +40,9 @@ class KafkaRate:
         sample.value += value
         sample.last = now
 
+    def unrecord(self, value):
+        self.samples[self.current].value -= value
+
     def throttle_ms(self, now):
         for sample in self.samples:
             if now - sample.last >= self.windows * self.window_ms:
@@ -87,6 +90,46 @@ def test_whoever_waits_as_told_keeps_the_bound():
         sent += 3000
         now += 1 + sensor.record(3000, now)
     assert sent / 300 == pytest.approx(10_000, rel=0.05)
+
+
+def rate_over(measure, *, size, seconds=30, is_consumer=False, request_ms=1, is_kafka=False):
+    """What a client gets that sends one request behind the other and waits as it is told."""
+    now, taken = 7, 0
+    ends = now + seconds * 1000
+    while now < ends:
+        if is_kafka:
+            measure.record(size, now)
+            throttle_ms = measure.throttle_ms(now)
+        else:
+            throttle_ms = measure.record(size, now)
+        if throttle_ms and is_consumer:
+            measure.unrecord(size)
+        else:
+            taken += size
+        now += max(throttle_ms, request_ms)
+    return taken / seconds
+
+
+@pytest.mark.parametrize("is_consumer", [False, True])
+@pytest.mark.parametrize("windows", [2, 5, 11])
+@pytest.mark.parametrize("size", [1_000, 20_000, 160_000])
+def test_over_half_a_minute_a_client_gets_what_kafka_gives(is_consumer, windows, size):
+    got = rate_over(QuotaSensor(100_000, windows, 1000), size=size, is_consumer=is_consumer)
+    model = KafkaRate(100_000, windows, 1000)
+    assert got == rate_over(model, size=size, is_consumer=is_consumer, is_kafka=True)
+
+
+def test_how_near_to_the_quota_half_a_minute_comes():
+    def share(windows, **how):
+        return rate_over(QuotaSensor(100_000, windows, 1000), **how) / 100_000
+
+    # With Kafka's default, what ten seconds allow comes at once, and again after eleven.
+    for is_consumer in (False, True):
+        assert 1.0 <= share(11, size=2_000, is_consumer=is_consumer) <= 1.12
+    assert 0.95 <= share(2, size=2_000) <= 1.05
+    # A consumer that may take as much as fits into the windows takes it at once, and is refused
+    # until all of that has gone: docs/security.md.
+    assert share(2, size=100_000, is_consumer=True) < 0.8
 
 
 def test_a_throttle_time_may_be_bounded():
