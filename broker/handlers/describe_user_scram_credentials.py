@@ -60,7 +60,7 @@ def _unauthorized(count: int) -> messages.DescribeUserScramCredentialsResponse:
 def _result(
     name: str, count: int, iterations: Mapping[ScramMechanism, int]
 ) -> messages.DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult:
-    result = Response.DescribeUserScramCredentialsResult(user=name)
+    result = Response.DescribeUserScramCredentialsResult(user=name, error_message="")
     if count > 1:
         result.error_code = ErrorCode.DUPLICATE_RESOURCE
         result.error_message = (

@@ -252,7 +252,24 @@ METRICS: dict[str, Metric] = dict(
             ("listener",),
             "For how many ms a listener accepted nothing, on average of the times that it had to.",
         ),
-        # -- quotas; of those that have some -------------------------------------------
+        # -- quotas; of those that have some, at most a thousand for each ----------------
+        _own(
+            "odradek_quota_throttles_total",
+            ("quota",),
+            "How often somebody was made to wait for that, by Kafka's name of the quota.",
+            _COUNTER,
+        ),
+        _own(
+            "odradek_quota_throttle_milliseconds_total",
+            ("quota",),
+            "For how many ms, in all.",
+            _COUNTER,
+        ),
+        _own(
+            "odradek_connections_throttled",
+            (),
+            "Connections whose requests wait for a throttle time to end; Kafka's queue-size.",
+        ),
         _quota("Produce", "byte-rate", "Bytes a second of Produce requests."),
         _quota("Produce", "throttle-time", "Average ms of those that were throttled for that."),
         _quota("Fetch", "byte-rate", "Bytes a second of answers to consumers."),

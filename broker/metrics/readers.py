@@ -7,9 +7,10 @@ is why tables are copied before they are gone over.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ...common.errors import KafkaError
 from ...controller.context import ControllerContext, Topic
@@ -24,9 +25,15 @@ from .source import MetricsContext
 if TYPE_CHECKING:
     from ...replication.partition.partition import Partition
     from ...replication.topic_stats import TopicStats
+    from ...security.quotas.rate import QuotaSensor, ThrottleTimes, TokenBucket
     from ..request.route import Route
 
+KeyT = TypeVar("KeyT")
+SensorT = TypeVar("SensorT", "QuotaSensor", "TokenBucket")
 Reader = Callable[[MetricsContext], Iterator[Sample]]
+
+SENSORS_MAX: Final = 1_000
+"""So many of those that have a quota of a kind are shown: who used it last."""
 
 RUNNING = 3
 """Kafka's BrokerState.RUNNING; before and after it nobody is answered here."""
@@ -349,15 +356,31 @@ def _connection_rate_samples(source: MetricsContext) -> Iterator[Sample]:
         if listener:
             throttled = _NETWORK + "connection_accept_throttle_time"
             yield throttled, (listener,), sensor.throttle_ms_average
-    for ip, sensor in list(rates.ips.items()):
+    for ip, sensor in _used_last(rates.ips):
         yield _NETWORK + "ip_connection_accept_rate", (ip,), sensor.rate(now_ms)
+    yield from _throttle_samples("max.connection.creation.rate", rates.listener_throttles)
+    yield from _throttle_samples("connection_creation_rate", rates.ip_throttles)
+
+
+def _used_last(sensors: Mapping[KeyT, SensorT]) -> list[tuple[KeyT, SensorT]]:
+    """Those that are shown: whoever makes up client ids or addresses makes no endless page."""
+    items = list(sensors.items())
+    if len(items) <= SENSORS_MAX:
+        return items
+    return heapq.nlargest(SENSORS_MAX, items, key=lambda item: item[1].last_ms)
+
+
+def _throttle_samples(quota: str, times: ThrottleTimes) -> Iterator[Sample]:
+    yield "odradek_quota_throttles_total", (quota,), times.throttle_count
+    yield "odradek_quota_throttle_milliseconds_total", (quota,), times.throttle_ms_sum
 
 
 def quota_samples(source: MetricsContext) -> Iterator[Sample]:
-    """What clients with quotas have used of them."""
+    """What clients with quotas have used of them, and who has to wait for that."""
     stage = source.context.quotas.stage
     if stage is None:
         return
+    yield "odradek_connections_throttled", (), source.dispatcher.throttled
     now_ms = source.context.clock.monotonic_ms()
     managers = stage.managers
     for kind, name, manager in (
@@ -365,10 +388,12 @@ def quota_samples(source: MetricsContext) -> Iterator[Sample]:
         ("fetch", "byte_rate", managers.fetch),
         ("request", "request_time", managers.request),
     ):
-        for sharing, sensor in list(manager.sensors.items()):
+        yield from _throttle_samples(manager.key, manager.throttles)
+        for sharing, sensor in _used_last(manager.sensors):
             yield f"kafka_server_{kind}_{name}", sharing, sensor.rate(now_ms)
             yield f"kafka_server_{kind}_throttle_time", sharing, sensor.throttle_ms_average
-    for sharing, bucket in list(managers.mutation.sensors.items()):
+    yield from _throttle_samples(managers.mutation.key, managers.mutation.throttles)
+    for sharing, bucket in _used_last(managers.mutation.sensors):
         yield "kafka_server_controllermutation_tokens", sharing, bucket.tokens(now_ms)
         throttle_ms = bucket.throttle_ms_average
         yield "kafka_server_controllermutation_throttle_time", sharing, throttle_ms

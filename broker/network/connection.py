@@ -267,6 +267,8 @@ class Connection:
     def throttle(self, throttle_ms: int) -> None:
         """Handle no more requests for so long; what is due is sent (KIP-219)."""
         self.hold()
+        if not self.throttles:
+            self.dispatcher.throttled += 1
         self.throttles += 1
         self.dispatcher.call_later(throttle_ms, self._end_throttle)
 
@@ -274,6 +276,7 @@ class Connection:
         """Go on once no throttle lasts any more: pipelined requests may have one each."""
         self.throttles -= 1
         if not self.throttles:
+            self.dispatcher.throttled -= 1
             self.release()
 
     def hold(self) -> None:

@@ -95,6 +95,7 @@ class Dispatcher:
         entry: takes the frames of connections: `dispatch`, or the quotas' stage before it.
         is_plain: whether there is no hook, no throttle and no quota.
         uses_memos: whether there is no hook and no throttle; while there is, no memo is used.
+        throttled: how many connections are muted for a throttle time.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Dispatcher:
         self.entry: Entry = self.dispatch
         self.is_plain = True
         self.uses_memos = True
+        self.throttled = 0
         self._admission = context.admission
         self._timers = Timers() if timers is None else timers
         self._routes: dict[int, Route] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .quota_managers import INACTIVE_MS, SWEEP_EVERY, Windows
-from .rate import QuotaSensor
+from .rate import QuotaSensor, ThrottleTimes
 
 BROKER = ""
 """Stands for the broker among listeners."""
@@ -26,12 +26,16 @@ class ConnectionRates:
         by_ip: the rate of an address; None: of those that have none of their own.
         listeners: measures each listener, and the broker (`BROKER`).
         ips: measures each address that has a rate.
+        listener_throttles: of all listeners and the broker.
+        ip_throttles: of all addresses, also of those that are forgotten.
     """
 
     def __init__(self, windows: Windows) -> None:
         self.by_ip: Mapping[str | None, float] = {}
         self.listeners: dict[str, QuotaSensor] = {}
         self.ips: dict[str, QuotaSensor] = {}
+        self.listener_throttles = ThrottleTimes()
+        self.ip_throttles = ThrottleTimes()
         self._windows = windows
         self._made = 0
 
@@ -56,7 +60,7 @@ class ConnectionRates:
             self._made += 1
             if self._made % SWEEP_EVERY == 0:
                 self._forget_inactive(now_ms)
-            sensor = self.ips[ip] = self._sensor(rate)
+            sensor = self.ips[ip] = self._sensor(rate, self.ip_throttles)
         throttle_ms = sensor.record(1, now_ms)
         if throttle_ms:
             sensor.note_throttled(throttle_ms)
@@ -73,7 +77,7 @@ class ConnectionRates:
         """
         sensor = self.listeners.get(listener_name)
         if sensor is None:
-            sensor = self.listeners[listener_name] = self._sensor(rate)
+            sensor = self.listeners[listener_name] = self._sensor(rate, self.listener_throttles)
         elif sensor.bound != rate:
             sensor.bound = rate
         throttle_ms = sensor.record(1, now_ms)
@@ -84,8 +88,8 @@ class ConnectionRates:
     def _rate_of(self, ip: str) -> float | None:
         return self.by_ip.get(ip, self.by_ip.get(None))
 
-    def _sensor(self, rate: float) -> QuotaSensor:
-        return QuotaSensor(rate, *self._windows, throttle_ms_max=self._windows.length_ms)
+    def _sensor(self, rate: float, of_all: ThrottleTimes) -> QuotaSensor:
+        return QuotaSensor(rate, *self._windows, self._windows.length_ms, of_all)
 
     def _forget_inactive(self, now_ms: int) -> None:
         for ip, sensor in list(self.ips.items()):

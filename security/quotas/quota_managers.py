@@ -17,7 +17,7 @@ from .alterations import (
 )
 from .client_quotas import ClientQuotas, Sharing
 from .entity import IP, ClientQuotaEntity
-from .rate import QuotaSensor, TokenBucket
+from .rate import QuotaSensor, ThrottleTimes, TokenBucket
 
 INACTIVE_MS: Final = 3_600_000
 """Who has used nothing for so long is forgotten (InactiveSensorExpirationTimeSeconds)."""
@@ -44,17 +44,23 @@ class ClientQuotaManager(Generic[SensorT]):
 
     Args:
         key: Kafka's name of the quota.
-        make_sensor: makes what measures, with a bound and at a time.
+        make_sensor: makes what measures, with a bound and at a time, and notes throttle times.
 
     Attributes:
         sensors: by those who share it.
+        throttles: of all of them, also of those that are forgotten.
     """
 
-    def __init__(self, key: str, make_sensor: Callable[[float, int], SensorT]) -> None:
+    def __init__(
+        self,
+        key: str,
+        make_sensor: Callable[[float, int, ThrottleTimes], SensorT],
+    ) -> None:
         self.key = key
+        self.throttles = ThrottleTimes()
         self.quotas = ClientQuotas()
         self.sensors: dict[Sharing, SensorT] = {}
-        self._make_sensor: Callable[[float, int], SensorT] = make_sensor
+        self._make_sensor: Callable[[float, int, ThrottleTimes], SensorT] = make_sensor
         self._made = 0
 
     def set(self, entity: ClientQuotaEntity, bound: float | None) -> None:
@@ -78,7 +84,7 @@ class ClientQuotaManager(Generic[SensorT]):
             self._made += 1
             if self._made % SWEEP_EVERY == 0:
                 self._forget_inactive(now_ms)
-            sensor = self.sensors[sharing] = self._make_sensor(bound, now_ms)
+            sensor = self.sensors[sharing] = self._make_sensor(bound, now_ms, self.throttles)
             sensor.last_ms = now_ms
         return sensor
 
@@ -104,14 +110,14 @@ class QuotaManagers:
 
     def __init__(self, windows: Windows, controller_windows: Windows) -> None:
 
-        def bytes_sensor(bound: float, now_ms: int) -> QuotaSensor:
-            return QuotaSensor(bound, *windows)
+        def bytes_sensor(bound: float, now_ms: int, of_all: ThrottleTimes) -> QuotaSensor:
+            return QuotaSensor(bound, *windows, of_all=of_all)
 
-        def time_sensor(bound: float, now_ms: int) -> QuotaSensor:
-            return QuotaSensor(bound, *windows, throttle_ms_max=windows.length_ms)
+        def time_sensor(bound: float, now_ms: int, of_all: ThrottleTimes) -> QuotaSensor:
+            return QuotaSensor(bound, *windows, windows.length_ms, of_all)
 
-        def bucket(bound: float, now_ms: int) -> TokenBucket:
-            return TokenBucket(bound, *controller_windows, now_ms)
+        def bucket(bound: float, now_ms: int, of_all: ThrottleTimes) -> TokenBucket:
+            return TokenBucket(bound, *controller_windows, now_ms, of_all)
 
         self.produce = ClientQuotaManager(PRODUCER_BYTE_RATE, bytes_sensor)
         self.fetch = ClientQuotaManager(CONSUMER_BYTE_RATE, bytes_sensor)

@@ -16,21 +16,27 @@ UNBOUNDED: Final = math.inf
 class ThrottleTimes:
     """How long clients were made to wait.
 
+    Args:
+        of_all: takes the same of all clients; None: nobody asks for it.
+
     Attributes:
         throttle_ms_sum: in all.
         throttle_count: how often.
     """
 
-    __slots__ = ("throttle_count", "throttle_ms_sum")
+    __slots__ = ("_of_all", "throttle_count", "throttle_ms_sum")
 
-    def __init__(self) -> None:
+    def __init__(self, of_all: ThrottleTimes | None = None) -> None:
         self.throttle_ms_sum = 0
         self.throttle_count = 0
+        self._of_all = of_all
 
     def note_throttled(self, throttle_ms: int) -> None:
         """A client is made to wait."""
         self.throttle_ms_sum += throttle_ms
         self.throttle_count += 1
+        if self._of_all is not None:
+            self._of_all.note_throttled(throttle_ms)
 
     @property
     def throttle_ms_average(self) -> float:
@@ -50,6 +56,7 @@ class QuotaSensor(ThrottleTimes):
         windows_max: how many windows count (`quota.window.num`).
         window_ms: how long each is (`quota.window.size.seconds`).
         throttle_ms_max: no throttle time is longer; None: any may be.
+        of_all: takes what is noted of all clients.
 
     Attributes:
         last_ms: when something was recorded last.
@@ -69,9 +76,14 @@ class QuotaSensor(ThrottleTimes):
     )
 
     def __init__(
-        self, bound: float, windows_max: int, window_ms: int, throttle_ms_max: int | None = None
+        self,
+        bound: float,
+        windows_max: int,
+        window_ms: int,
+        throttle_ms_max: int | None = None,
+        of_all: ThrottleTimes | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(of_all)
         self._bound = bound
         self._windows_max = windows_max
         self._window_ms = window_ms
@@ -185,6 +197,7 @@ class TokenBucket(ThrottleTimes):
         window_ms: `controller.quota.window.size.seconds`; so many tokens as come in all windows
             are kept at most.
         now_ms: monotonic time; the bucket is full.
+        of_all: takes what is noted of all clients.
     """
 
     __slots__ = (
@@ -195,8 +208,15 @@ class TokenBucket(ThrottleTimes):
         "last_ms",
     )
 
-    def __init__(self, bound: float, windows_max: int, window_ms: int, now_ms: int) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        bound: float,
+        windows_max: int,
+        window_ms: int,
+        now_ms: int,
+        of_all: ThrottleTimes | None = None,
+    ) -> None:
+        super().__init__(of_all)
         self.bound = bound
         self._seconds = windows_max * window_ms / 1000
         self._tokens = bound * self._seconds

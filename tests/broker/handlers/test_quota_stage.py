@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from odradek.broker.metrics import readers
+from odradek.broker.metrics.readers import quota_samples
+from odradek.broker.metrics.source import MetricsContext
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
@@ -102,7 +105,8 @@ async def test_a_producer_above_its_quota_is_answered_and_then_muted(
     await released(client)
     client.connection.process_backlog()
     bench.broker.server.finish_outside_work()
-    assert (await client.receive(ApiKey.PRODUCE, version)).throttle_time_ms > 0
+    answer = await client.receive(ApiKey.PRODUCE, version)
+    assert answer.responses[0].partition_responses[0].base_offset == 4
 
 
 async def test_behind_a_request_above_the_quota_those_that_came_with_it_wait(
@@ -317,3 +321,63 @@ async def test_pipelined_requests_that_are_throttled_are_muted_for_the_longest(
         while connection.throttles > 1:
             await trio.lowlevel.checkpoint()
     assert connection.is_held
+
+
+# -- metrics ---------------------------------------------------------------------------------
+
+
+def exported(bench: Bench) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What a scrape shows of quotas."""
+    broker = bench.broker
+    source = MetricsContext(
+        broker.context,
+        broker.dispatcher,
+        broker.server,
+        broker.peers.fetchers,
+        broker.supervisor,
+        broker.timers,
+    )
+    return {(name, labels): value for name, labels, value in quota_samples(source)}
+
+
+async def test_metrics_tell_of_each_kind_who_had_to_wait(bench: Bench) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    assert not exported(bench)
+    await bench.client.call(produce(topic_id, 13), 13)
+    every_kind = {
+        "producer_byte_rate": (produce(topic_id, 13), 13),
+        "consumer_byte_rate": (fetch(topic_id, 17), 17),
+        "request_percentage": (messages.ListGroupsRequest(), 4),
+    }
+    for number, (quota, (request, version)) in enumerate(every_kind.items(), start=1):
+        await set_quotas(bench, f"clients/{quota}", **{quota: 1})
+        client = bench.another_client(quota)
+        await client.call(request, version)
+        manager = next(
+            each
+            for each in vars(bench.broker.context.quotas.stage.managers).values()
+            if each.key == quota
+        )
+        (sensor,) = manager.sensors.values()
+        sensor.record(sensor.burst * 2, bench.broker.clock.monotonic_ms())
+        if not client.connection.is_held:
+            sent(client)
+            await client.call(request, version)
+        shown = exported(bench)
+        assert shown["odradek_quota_throttles_total", (quota,)] == 1
+        assert shown["odradek_quota_throttle_milliseconds_total", (quota,)] > 0
+        assert shown["odradek_connections_throttled", ()] == number
+    assert shown["odradek_quota_throttles_total", ("controller_mutation_rate",)] == 0
+
+
+async def test_metrics_show_those_that_used_their_quota_last(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "SENSORS_MAX", 3)
+    await set_quotas(bench, "users/<default>/clients/<default>", producer_byte_rate=1000)
+    manager = bench.broker.context.quotas.stage.managers.produce
+    for number in range(10):
+        sensor = manager.sensor_of("ANONYMOUS", f"client-{number}", 0)
+        sensor.record(1, number * 10)
+    shown = [labels for name, labels in exported(bench) if name == "kafka_server_produce_byte_rate"]
+    assert {client for _, client in shown} == {"client-7", "client-8", "client-9"}
