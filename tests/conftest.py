@@ -12,8 +12,8 @@ import gc
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ topic_numbers = itertools.count()
 SLOW_FOLDERS = frozenset({"cluster", "crash", "floor", "interop", "spark"})
 """Folders whose tests are for `make test-all`, but for those that are marked as short."""
 OF_PROCESSES = frozenset({"bench", "cli", "clients", "hostile", "testing", "tools", *SLOW_FOLDERS})
-"""Folders whose tests start processes; state machines and units, in all the others, run first."""
+"""Folders whose tests start processes; state machines and units are in all the others."""
 SHARE_A_PROCESS = ("tests/spark", "tests/interop")
 """Folders whose files are run by one worker: what they share is dear to start."""
 OF_THEIR_OWN = frozenset(
@@ -99,21 +99,39 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow; begin with units, and elsewhere with what takes long, so that no worker
-    is left alone with it. What one worker has to do by itself all the time begins at once."""
-
-    def place(item: pytest.Item) -> tuple[int, int]:
-        group = together(item.nodeid.partition("::")[0])
-        turn = 0 if group in SHARE_A_PROCESS else 1 + (folder_of(item) in OF_PROCESSES)
-        return turn, -SECONDS.get(group, 0)
-
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what is slow, have `-m` choose by that, and put files in the order of their turns."""
     for item in items:
         is_slow = folder_of(item) in SLOW_FOLDERS and not item.get_closest_marker("short")
         if is_slow or item.get_closest_marker("interop"):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=place)
+    yield
+    turns = turns_of(dict.fromkeys(group_of(item) for item in items))
+    items.sort(key=lambda item: turns[group_of(item)])
+
+
+def turns_of(groups: Iterable[str]) -> dict[str, float]:
+    """When each group of files has its turn, from 0 to 1.
+
+    What one worker has to do by itself all the time begins at once. Then units, which keep the
+    processors busy, come between what waits for processes most of the time; and of each, what
+    takes long comes first, so that no worker is left alone with it.
+    """
+    kinds: dict[bool, list[str]] = {False: [], True: []}
+    for group in sorted(groups, key=lambda group: -SECONDS.get(group, 0)):
+        kinds[group.split("/")[1] in OF_PROCESSES].append(group)
+    turns = {
+        group: (number + 1) / len(kind)
+        for kind in kinds.values()
+        for number, group in enumerate(kind)
+    }
+    return turns | dict.fromkeys(SHARE_A_PROCESS, 0.0)
+
+
+def group_of(item: pytest.Item) -> str:
+    """What is run by the same worker as this test."""
+    return together(item.nodeid.partition("::")[0])
 
 
 def folder_of(item: pytest.Item) -> str:
@@ -173,6 +191,19 @@ def broker(
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
     """Start a broker: `start_broker(data_dir=..., settings={...})`; it is stopped at the end."""
+    with _starting(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """The same for brokers that the tests of a module share."""
+    with _starting(tmp_path_factory.mktemp("brokers")) as start:
+        yield start
+
+
+@contextmanager
+def _starting(folder: Path) -> Iterator[StartBroker]:
     if EXTERNAL_BOOTSTRAP:
         pytest.skip("starts a broker of its own, and ODRADEK_TEST_BOOTSTRAP names a running one")
     numbers = itertools.count()
@@ -181,8 +212,8 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
         def start(
             data_dir: Path | None = None, settings: dict[str, str] | None = None
         ) -> BrokerProcess:
-            folder = data_dir or tmp_path / f"data-{next(numbers)}"
-            return stack.enter_context(_start(folder, {**QUICK_GROUPS, **(settings or {})}))
+            data = data_dir or folder / f"data-{next(numbers)}"
+            return stack.enter_context(_start(data, {**QUICK_GROUPS, **(settings or {})}))
 
         yield start
 

@@ -94,19 +94,27 @@ def command_lines(draw: st.DrawFn) -> tuple[tuple[str, ...], list[str]]:
     return words, line
 
 
-@settings(max_examples=600, deadline=None)
-@given(command_lines(), st.sampled_from([None, "", "host:1", "-x"]))
-def test_what_is_read_without_typer_is_what_typer_reads(
-    command: tuple[tuple[str, ...], list[str]], in_environment: str | None
-) -> None:
-    words, rest = command
-    given_variables = {} if in_environment is None else {"ODRADEK_BOOTSTRAP_SERVER": in_environment}
-    with patch.dict(os.environ, given_variables):
-        plain = plain_call([*words, *rest])
-        if plain is None:
-            return  # typer reads it in any case
-        assert plain.function is FUNCTIONS[words]
-        assert plain.arguments == read_by_typer(words, rest)
+def checked(examples: int) -> Callable[[], None]:
+    """A test of so many command lines."""
+
+    @settings(max_examples=examples, deadline=None)
+    @given(command_lines(), st.sampled_from([None, "", "host:1", "-x"]))
+    def test(command: tuple[tuple[str, ...], list[str]], in_environment: str | None) -> None:
+        words, rest = command
+        variables = {} if in_environment is None else {"ODRADEK_BOOTSTRAP_SERVER": in_environment}
+        with patch.dict(os.environ, variables):
+            plain = plain_call([*words, *rest])
+            if plain is None:
+                return  # typer reads it in any case
+            assert plain.function is FUNCTIONS[words]
+            assert plain.arguments == read_by_typer(words, rest)
+
+    return test
+
+
+test_what_is_read_without_typer_is_what_typer_reads = checked(examples=100)
+
+test_many_lines_are_read_without_typer_as_typer_reads_them = pytest.mark.slow(checked(600))
 
 
 def examples_in_help() -> list[str]:

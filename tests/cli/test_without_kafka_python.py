@@ -36,6 +36,7 @@ def run(*arguments: object, stdin: str = "", code: int = 0) -> subprocess.Comple
     return answer
 
 
+@pytest.mark.slow  # each command is a process
 def test_every_command_that_speaks_to_a_cluster_works_without_it(
     broker: Any, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -368,25 +368,27 @@ async def test_a_full_buffer_is_waited_for_and_then_named(faulty):
 # --- Transactions ------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[2, 1, 0], ids=lambda level: f"transaction.version={level}")
-async def generation(request, start_broker):
+@pytest.fixture(scope="module", params=[2, 1, 0], ids=lambda level: f"transaction.version={level}")
+def generation(request, start_module_broker):
     """A broker that speaks either generation of the protocol."""
-    process = start_broker()
+    process = start_module_broker()
     if request.param != 2:
-        async with KafkaClient(process.bootstrap) as client:
-            make = messages.UpdateFeaturesRequest.FeatureUpdateKey
-            update = make(
-                feature="transaction.version",
-                max_version_level=request.param,
-                upgrade_type=SAFE_DOWNGRADE,
-            )
-            request = messages.UpdateFeaturesRequest(feature_updates=[update])
-            try:
-                answer = await client.send_to_controller(request)
-            except UnsupportedByBrokerError as error:
-                pytest.skip(str(error))
-            assert answer.error_code == ErrorCode.NONE
+        trio.run(downgrade, process.bootstrap, request.param)
     return process
+
+
+async def downgrade(bootstrap, level):
+    async with KafkaClient(bootstrap) as client:
+        make = messages.UpdateFeaturesRequest.FeatureUpdateKey
+        update = make(
+            feature="transaction.version", max_version_level=level, upgrade_type=SAFE_DOWNGRADE
+        )
+        request = messages.UpdateFeaturesRequest(feature_updates=[update])
+        try:
+            answer = await client.send_to_controller(request)
+        except UnsupportedByBrokerError as error:
+            pytest.skip(str(error))
+        assert answer.error_code == ErrorCode.NONE
 
 
 async def test_committed_records_are_read_and_aborted_ones_are_not(generation, topic):

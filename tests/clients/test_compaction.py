@@ -21,7 +21,7 @@ pytestmark = pytest.mark.clients
 QUIET = {"log_level": 2}
 SECONDS_MAX = 100.0
 KEYS = 20
-ROUNDS = 50
+ROUNDS = 20
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "1",  # each batch closes the segment before it
@@ -32,9 +32,9 @@ COMPACTED = {
 Records = dict[int, tuple[str, str | None]]
 
 
-@pytest.fixture
-def compacting_broker(start_broker):
-    return start_broker(settings={"log.cleaner.backoff.ms": "50"})
+@pytest.fixture(scope="module")
+def compacting_broker(start_module_broker):
+    return start_module_broker(settings={"log.cleaner.backoff.ms": "50"})
 
 
 @pytest.fixture

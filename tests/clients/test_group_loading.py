@@ -51,6 +51,7 @@ def error_of(answer: Any) -> ErrorCode:
 @group_error("COORDINATOR_LOAD_IN_PROGRESS", "OffsetCommit", "OffsetFetch", "OffsetDelete")
 @group_error("COORDINATOR_LOAD_IN_PROGRESS", "DeleteGroups", "DescribeGroups", "ListGroups")
 @group_error("COORDINATOR_LOAD_IN_PROGRESS", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
+@pytest.mark.slow  # there must be much to read
 def test_coordinator_that_still_reads_says_so(start_broker) -> None:
     broker = start_broker(settings={"offsets.topic.num.partitions": "1"})
     for number in range(TRIES_MAX):

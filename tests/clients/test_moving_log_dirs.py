@@ -23,8 +23,8 @@ pytestmark = pytest.mark.clients
 WAIT_SECONDS_MAX = 100.0
 PARTITIONS = 2
 FILLER = b"x" * 500
-AHEAD_MAX = 500
-"""So many records may be sent and not yet acknowledged."""
+AHEAD_MAX = 100
+"""So many records may be sent and not yet acknowledged: a few thousand a second."""
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
@@ -36,7 +36,7 @@ class Load:
             {
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
-                "linger.ms": 2,
+                "linger.ms": 20,
                 "message.timeout.ms": 120_000,
             }
         )
@@ -211,7 +211,7 @@ def test_replicas_move_under_load_and_keep_everything_in_order(bench: Bench) -> 
     begun = {partition: path for (partition, _), path in bench.places().items()}
     (first, second) = (begun[0], next(each for each in bench.paths if each != begun[0]))
     with Load(bench.broker.bootstrap, bench.topic) as load:
-        load.wait_for(5_000)
+        load.wait_for(3_000)
         for targets in ({0: second, 1: second}, {0: first, 1: second}, {0: second, 1: first}):
             assert bench.alter(targets) == {NoError}
             bench.wait_moved(targets)

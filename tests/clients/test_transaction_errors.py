@@ -399,6 +399,7 @@ LOADS_MAX = 10
 @provokes("EndTxn", E.COORDINATOR_LOAD_IN_PROGRESS)
 @provokes("DescribeTransactions", E.COORDINATOR_LOAD_IN_PROGRESS)
 @provokes("ListTransactions", E.COORDINATOR_LOAD_IN_PROGRESS)
+@pytest.mark.slow  # there must be much to load
 def test_a_coordinator_that_is_loading_says_so(start_broker: Callable[..., Any]) -> None:
     broker = start_broker(settings={"transaction.state.log.num.partitions": "1"})
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:

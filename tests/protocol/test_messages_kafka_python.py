@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import kafka
@@ -24,7 +25,7 @@ from kafka.protocol.api_data import ApiData
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.codecs import BitField
-from support.selection import slow_unless
+from support.random_messages import random_value
 
 from odradek.common.sentinels import ZERO_UUID
 from odradek.protocol import internal, messages
@@ -357,16 +358,13 @@ def test_every_field_is_kafka_pythons(name: str) -> None:
 
 
 def pairs() -> list[Any]:
-    """Every message and version that both have codecs for."""
+    """Every message that both have codecs for, and the versions."""
     found = []
     for name, theirs in sorted(CODECS.items()):
         ours = our_message(name)
         if ours is not None:
             versions = common_versions(ours, DEFINITIONS[name])
-            for version in versions:
-                marks = slow_unless(version == max(versions))
-                case = pytest.param(ours, theirs, version, id=f"{name}-v{version}", marks=marks)
-                found.append(case)
+            found.append(pytest.param(ours, theirs, versions, id=name))
     return found
 
 
@@ -393,21 +391,35 @@ def check_both_ways(ours: MessageType, theirs: Any, version: int, value: Any) ->
     assert ours.decoder(version)(encoded, 0) == (value, len(encoded))
 
 
-def checked(examples: int) -> Callable[..., Any]:
-    """A test of so many generated values for each message and version."""
+@pytest.mark.parametrize(("ours", "theirs", "versions"), pairs())
+def test_kafka_python_reads_and_writes_the_same_bytes(
+    ours: MessageType, theirs: Any, versions: range
+) -> None:
+    rng = Random(ours.name)
+    for version in versions:
+        check_both_ways(ours, theirs, version, random_value(ours.version(version), rng))
 
-    @pytest.mark.parametrize(("ours", "theirs", "version"), pairs())
+
+def checked(examples: int) -> Callable[..., Any]:
+    """A test of so many generated values for each message."""
+
+    @pytest.mark.parametrize(("ours", "theirs", "versions"), pairs())
     @given(data=st.data())
     @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     def test(
-        ours: MessageType, theirs: Any, version: int, value_strategy: Strategy, data: st.DataObject
+        ours: MessageType,
+        theirs: Any,
+        versions: range,
+        value_strategy: Strategy,
+        data: st.DataObject,
     ) -> None:
+        version = data.draw(st.sampled_from(versions))
         value = data.draw(value_strategy(ours.version(version)))
         check_both_ways(ours, theirs, version, value)
 
     return test
 
 
-test_kafka_python_reads_and_writes_the_same_bytes = checked(examples=3)
+test_kafka_python_reads_and_writes_generated_values_alike = pytest.mark.slow(checked(examples=16))
 
-test_kafka_python_reads_and_writes_many_values_alike = pytest.mark.soak(checked(examples=100))
+test_kafka_python_reads_and_writes_many_values_alike = pytest.mark.soak(checked(examples=500))

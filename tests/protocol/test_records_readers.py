@@ -6,6 +6,7 @@ import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -127,6 +128,7 @@ def test_damaged_records_end_a_walk_with_an_error_or_not_at_all(
             list(walk(RecordBatch(damaged)))
 
 
+@cache
 def one_large_record(codec: Compression, value_bytes: int) -> bytes:
     """A sound batch of one record whose value is zeros."""
     head = bytearray(1)  # attributes

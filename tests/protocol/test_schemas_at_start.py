@@ -58,6 +58,7 @@ def import_times(folder: Path) -> dict[str, int]:
         return {module: int(each) for each, module in reversed(IMPORT_TIME.findall(broker.log))}
 
 
+@pytest.mark.slow
 def test_declaring_every_api_costs_a_start_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

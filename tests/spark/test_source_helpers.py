@@ -16,7 +16,6 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.short
 def test_spark_finds_the_sources_by_itself(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

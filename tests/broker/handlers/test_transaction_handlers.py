@@ -30,6 +30,12 @@ async def bench(bench: Bench) -> Bench:
 
 
 @pytest.fixture
+def settings() -> dict[str, str]:
+    """Fifty partitions take longer to make than most tests take."""
+    return {"transaction.state.log.num.partitions": "3"}
+
+
+@pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> KeptChanges:
     """Told of what the coordinator stores."""
     return KeptChanges(monkeypatch)
@@ -147,6 +153,7 @@ async def test_the_coordinator_leads_the_partition_that_keeps_the_id(
     assert (found.error_code, found.node_id) == (ErrorCode.NONE, bench.broker.broker_id)
 
 
+@pytest.mark.parametrize("settings", [{}])
 async def test_the_topic_of_transactions_is_made_as_kafka_makes_it(bench: Bench) -> None:
     body = messages.DescribeConfigsRequest(
         resources=[

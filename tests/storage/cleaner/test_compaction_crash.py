@@ -114,7 +114,13 @@ def outcomes(config: LogConfig) -> tuple[list[list], int, int]:
     return seen, operations, log.log_end_offset
 
 
-@pytest.mark.parametrize("config", [ONE_GROUP, SEVERAL_GROUPS], ids=["one", "several"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(ONE_GROUP, id="one"),
+        pytest.param(SEVERAL_GROUPS, id="several", marks=pytest.mark.slow),
+    ],
+)
 def test_a_power_cut_at_any_moment_leaves_whole_groups_old_or_new(config: LogConfig) -> None:
     allowed, operations, end_offset = outcomes(config)
     assert len(allowed) == (2 if config is ONE_GROUP else len(allowed))

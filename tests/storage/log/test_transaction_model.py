@@ -24,6 +24,7 @@ from odradek.storage.producer_state.producer_state import UNKNOWN_PRODUCER
 STEPS = 60
 SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else range(40)
 SOAK_SEEDS = range(1000, 3000)
+SEEDS_AT_A_TIME = 100
 PRODUCERS = 4
 
 
@@ -308,6 +309,8 @@ def test_readers_see_what_is_committed_whatever_happens(seed: int, open_log) -> 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", SOAK_SEEDS)
-def test_readers_see_what_is_committed_in_many_runs(seed: int, open_log) -> None:
-    run(seed, open_log)
+@pytest.mark.parametrize("first", SOAK_SEEDS[::SEEDS_AT_A_TIME])
+def test_readers_see_what_is_committed_in_many_runs(first: int, open_log) -> None:
+    for seed in range(first, first + SEEDS_AT_A_TIME):
+        print(f"seed {seed}")  # pytest shows it of a run that fails
+        run(seed, open_log)
