@@ -11,6 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# What a build leaves in the checkout would be found before what is installed: pytest then takes
+# __main__.py for a plugin's module, and warns at each run that it cannot be rewritten.
+FORGET_BUILD := rm -rf odradek.egg-info
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
 SHORT := -m 'not slow and not soak'
@@ -73,25 +76,25 @@ $(BIN)/python:
 # One stamp for each set of packages; a larger set counts as the smaller ones too.
 $(VENV)/run.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek into .venv (once)...' >&2
-	@$(PIP) install -c constraints.txt -e .
+	@$(PIP) install -c constraints.txt -e . && $(FORGET_BUILD)
 	@touch $@
 
 $(VENV)/demo.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek, Spark and what the demo needs into .venv (once)...' >&2
-	@$(PIP) install -c constraints.txt -e '.[demo]'
+	@$(PIP) install -c constraints.txt -e '.[demo]' && $(FORGET_BUILD)
 	@touch $(VENV)/run.stamp $@
 
 $(VENV)/test.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek and what its tests need into .venv (once)...' >&2
-	@$(PIP) install -c constraints.txt -e '.[test]'
+	@$(PIP) install -c constraints.txt -e '.[test]' && $(FORGET_BUILD)
 	@touch $(VENV)/run.stamp $(VENV)/demo.stamp $@
 
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp
-	@$(PIP) install -c constraints.txt -e '.[fuzz]'
+	@$(PIP) install -c constraints.txt -e '.[fuzz]' && $(FORGET_BUILD)
 	@touch $@
 
 $(VENV)/profile.stamp: $(VENV)/test.stamp
-	@$(PIP) install -c constraints.txt -e '.[profile]'
+	@$(PIP) install -c constraints.txt -e '.[profile]' && $(FORGET_BUILD)
 	@touch $@
 
 # The newest PySpark lies beside .venv, in a folder that is put in front of it.
@@ -209,7 +212,7 @@ bench-codec: $(VENV)/test.stamp
 
 wheel: $(VENV)/run.stamp
 	@rm -rf build dist
-	$(PIP) wheel --no-deps --wheel-dir dist .
+	$(PIP) wheel --no-deps --wheel-dir dist . && $(FORGET_BUILD)
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
