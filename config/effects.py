@@ -69,10 +69,6 @@ NOT_YET_PREFIXES: tuple[str, ...] = (
     "group.share.",
     "group.streams.",
     "metrics.",
-    "sasl.login.connect.",
-    "sasl.login.read.",
-    "sasl.login.refresh.",
-    "sasl.login.retry.",
     "socket.connection.",
 )
 NOT_YET: frozenset[str] = frozenset(

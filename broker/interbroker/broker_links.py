@@ -73,7 +73,7 @@ class BrokerLinks:
     ) -> AsyncIterator[Connection]:
         """A connection to where a broker is reached, for these APIs. Raises ClientError."""
 
-        login = None if self._sasl is None else self._sasl.to_brokers(self._listener_name)
+        login = None if self._sasl is None else self._sasl.to_brokers()
 
         async def authenticate(connection: Connection) -> None:
             if login is not None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from math import inf
+from random import Random
 from typing import Final
 from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 
@@ -18,8 +21,11 @@ from ...protocol.sasl.oauthbearer import FAILURE_NOTED, MECHANISM, OAuthBearerMe
 from ...runtime.offload import run_in_abandoned_thread
 from ..errors import AuthenticationError
 from ..network.connection import Authenticate, Connection
+from .login_refresh import LoginRefresh
 from .sasl_steps import handshake, send_token
 from .tls_stores import ReadFile
+
+logger = logging.getLogger(__name__)
 
 GetToken = Callable[[], Awaitable[str]]
 """Gets the token for a login. Raises AuthenticationError where there is none."""
@@ -48,10 +54,10 @@ UNSECURED: Final = "unsecuredLogin"
 _STRING, _NUMBER, _LIST = (f"{UNSECURED}{kind}Claim_" for kind in ("String", "Number", "List"))
 
 LIFETIME_SECONDS: Final = 3600
-RENEWED_AT: Final = 0.8
-"""The part of a token's life after which another is requested, as in Kafka
-(`sasl.login.refresh.window.factor`)."""
-TIMEOUT_SECONDS: Final = 10.0
+RENEWED_AGAIN_S: Final = 10.0
+"""After a failure, while the last token still holds; as in Kafka."""
+FINAL_STATUSES: Final = frozenset({*range(400, 408), *range(409, 416), 501, 505})
+"""Of HTTP: what Kafka's HttpJwtRetriever does not try again after."""
 ANSWER_BYTES_MAX: Final = 1024 * 1024
 
 
@@ -90,10 +96,10 @@ def token_source(
     """Where tokens come from, by Kafka's settings.
 
     Args:
-        setting: the value of one of `SETTINGS`.
+        setting: the value of one of `SETTINGS`, or of `LoginRefresh`'s.
         options: of the JAAS entry; Kafka has id, secret and scope there before 4.1.
         read: reads files.
-        wall_ms: the time that unsecured tokens are issued at.
+        wall_ms: the time that unsecured tokens are issued at, and others expire by.
 
     Raises:
         ValueError: the settings name no source, or one that cannot be used; the text has no secret.
@@ -113,7 +119,8 @@ def token_source(
     if not client_id or not secret:
         missing = CLIENT_SECRET if client_id else CLIENT_ID
         raise ValueError(f"{missing} is missing, which {TOKEN_URL} needs")
-    return ClientCredentials(url, client_id, secret, setting(SCOPE) or options.get("scope"))
+    scope = setting(SCOPE) or options.get("scope")
+    return ClientCredentials(url, client_id, secret, scope, LoginRefresh.of(setting), wall_ms)
 
 
 def _from_file(path: str, read: ReadFile) -> GetToken:
@@ -158,40 +165,82 @@ class ClientCredentials:
         client_id: of this client.
         secret: of this client.
         scope: to be requested; None: the provider's default.
+        refresh: when another is requested, and how.
+        wall_ms: the time by which tokens tell when they end.
     """
 
-    def __init__(self, url: str, client_id: str, secret: str, scope: str | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        client_id: str,
+        secret: str,
+        scope: str | None,
+        refresh: LoginRefresh,
+        wall_ms: Callable[[], float],
+    ) -> None:
         self._url = url
         self._client_id = client_id
         self._secret = secret
         self._scope = scope
+        self._refresh = refresh
+        self._wall_ms = wall_ms
+        self._random = Random()
+        self._lock = trio.Lock()
         self._token = ""
-        self._renew_at = 0.0
+        self._renew_at = self._ends_at = -inf
 
     async def __call__(self) -> str:
         """The token of now.
 
         Raises:
-            AuthenticationError: the provider gives none.
+            AuthenticationError: the provider gives none, and the last one has expired.
         """
-        now = trio.current_time()
-        if not self._token or now >= self._renew_at:
+        async with self._lock:  # one request, however many log in
+            now = trio.current_time()
+            if now >= self._renew_at:
+                try:
+                    await self._renew()
+                except AuthenticationError as error:
+                    if now >= self._ends_at:
+                        raise
+                    logger.warning("%s; the last token is used until it expires", error)
+                    self._renew_at = now + RENEWED_AGAIN_S
+            return self._token
+
+    async def _renew(self) -> None:
+        try:
+            answer = json.loads(await self._answer())
+            token = answer["access_token"]
+            if not isinstance(token, str):
+                raise ValueError("its access_token is not a text")
+            life_ms = _life_ms(token, answer, self._wall_ms())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise AuthenticationError(f"{self._url} gave no token: {error}") from error
+        self._token = token
+        self._renew_at = self._ends_at = now = trio.current_time()
+        if life_ms is not None:
+            refresh_ms = self._refresh.refresh_ms(0, *life_ms, self._random.random())
+            self._renew_at, self._ends_at = now + refresh_ms / 1000, now + life_ms[1] / 1000
+
+    async def _answer(self) -> bytes:
+        """The provider's answer, at last, as by Kafka's Retry. Raises OSError, ValueError."""
+        deadline = trio.current_time() + self._refresh.retry_backoff_max_ms / 1000
+        pause = self._refresh.retry_backoff_ms / 1000
+        while True:
             try:
-                answer = json.loads(await run_in_abandoned_thread(self._request))
-                token = answer["access_token"]
-                if not isinstance(token, str):
-                    raise ValueError("its access_token is not a text")
-                self._token = token
-                self._renew_at = now + RENEWED_AT * float(answer.get("expires_in", 0))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                self._token = ""
-                raise AuthenticationError(f"{self._url} gave no token: {error}") from error
-        return self._token
+                return await run_in_abandoned_thread(self._request)
+            except OSError as error:
+                pause = min(pause, deadline - trio.current_time())
+                if pause <= 0 or getattr(error, "code", None) in FINAL_STATUSES:
+                    raise
+            await trio.sleep(pause)
+            pause *= 2
 
     def _request(self) -> bytes:
-        """The provider's answer. Raises OSError, ValueError."""
-        from http.client import HTTPException
-        from urllib.request import Request, urlopen
+        """One answer of the provider. Raises OSError, ValueError."""
+        from urllib.request import Request
+
+        from .http_client import open_url
 
         form = {"grant_type": "client_credentials"}
         if self._scope:
@@ -201,10 +250,27 @@ class ClientCredentials:
             "Accept": "application/json",
             "Authorization": f"Basic {base64.b64encode(who.encode()).decode()}",
         }
-        try:
-            request = Request(self._url, urlencode(form).encode(), headers)
-            with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
-                answer: bytes = response.read(ANSWER_BYTES_MAX)
-        except HTTPException as error:
-            raise OSError(f"it does not speak HTTP: {error!r}") from error
-        return answer
+        request = Request(self._url, urlencode(form).encode(), headers)
+        return open_url(
+            request,
+            self._refresh.connect_timeout_ms / 1000,
+            self._refresh.read_timeout_ms / 1000,
+            ANSWER_BYTES_MAX,
+        )
+
+
+def _life_ms(
+    token: str, answer: Mapping[str, object], wall_ms: float
+) -> tuple[float, float] | None:
+    """From when to when a token holds, in ms from now; None: nothing says.
+
+    By the claims of a JWT, as in Kafka; of another token, by the provider's word (RFC 6749, 5.1).
+    """
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        end_ms = 1000 * float(claims["exp"]) - wall_ms
+        return min(1000 * float(claims.get("iat", wall_ms / 1000)) - wall_ms, 0), end_ms
+    except (IndexError, ValueError, KeyError, TypeError, AttributeError):
+        seconds = float(answer.get("expires_in") or 0)  # type: ignore[arg-type]  # or a TypeError
+        return (0, 1000 * seconds) if seconds > 0 else None

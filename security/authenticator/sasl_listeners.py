@@ -85,17 +85,19 @@ class SaslListeners:
         self._keys: dict[JwksSettings, RefreshedKeys] = {}
         self._warned: set[str] = set()
         self._threads = FewThreads(LOGIN_THREADS_MAX)
-        self._listeners = self._read(config)
+        self._listeners, self._login = self._read(config)
 
-    def _read(self, config: BrokerConfig) -> dict[str, SaslMechanisms]:
+    def _read(self, config: BrokerConfig) -> tuple[dict[str, SaslMechanisms], Authenticate | None]:
+        """How each listener speaks SASL, and how this broker logs in to others."""
         found = {
             listener.name: self._mechanisms(config, listener.name)
             for listener in config.listeners
             if listener.security_protocol in SASL_PROTOCOLS
         }
+        login = None
         if config.inter_broker_listener_name in found:
-            self._inter_broker_login(config, config.inter_broker_listener_name)
-        return found
+            login = self._inter_broker_login(config, config.inter_broker_listener_name)
+        return found, login
 
     def start(self, keep_running: Callable[[Callable[[], Awaitable[None]]], None]) -> None:
         """Begin to follow the keys of identity providers, in tasks beside the requests."""
@@ -110,11 +112,9 @@ class SaslListeners:
         """For a new connection to a listener that speaks SASL."""
         return SaslAuthenticator(self._listeners[listener_name], self._clock.now_ms)
 
-    def to_brokers(self, listener_name: str) -> Authenticate | None:
-        """How this broker logs in to others over their listener of this name; None: not at all."""
-        if listener_name not in self._listeners:
-            return None
-        return self._inter_broker_login(self._config, listener_name)
+    def to_brokers(self) -> Authenticate | None:
+        """How this broker logs in to others; None: not at all. It has the token of all logins."""
+        return self._login
 
     def check(self, proposed: BrokerConfig) -> None:
         """Find out whether the settings could become these.
@@ -127,7 +127,7 @@ class SaslListeners:
     def reconfigure(self) -> None:
         """Follow a change of the settings; connections that are there keep what they have."""
         try:
-            self._listeners = self._read(self._config)
+            self._listeners, self._login = self._read(self._config)
         except ConfigError as error:
             logger.error("the listeners keep the SASL settings they had: %s", error)
 
@@ -283,7 +283,9 @@ class SaslListeners:
 
         def setting(name: str) -> str | None:
             found = _mechanism_value(config, listener, OAUTHBEARER, name)
-            return found.secret if isinstance(found, Password) else found
+            if isinstance(found, Password):
+                return found.secret
+            return None if found is None else str(found)
 
         return sasl_oauthbearer(
             token_source(setting, options, REAL_FILES.read_bytes, self._clock.now_ms)

@@ -13,6 +13,7 @@ import pytest
 import trio
 from aiokafka import AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
+from aiokafka.helpers import create_ssl_context
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -21,6 +22,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from odradek.client import AuthenticationError, KafkaClient, connection_settings_of
 from odradek.testing import Broker
+from odradek.testing.certificates import broker_settings, make_tls_files
 
 pytestmark = pytest.mark.clients
 
@@ -36,15 +38,19 @@ def token(key: rsa.RSAPrivateKey = KEY, lifetime_seconds: int = 600) -> str:
     return jwt.encode(claims, key, "RS256", {"kid": "one"})
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+@pytest.fixture(scope="module", params=["SASL_PLAINTEXT", "SASL_SSL"])
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
     folder = tmp_path_factory.mktemp("oauth")
+    protocol = str(request.param)
     key = jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True)
     (folder / "keys.json").write_text(json.dumps({"keys": [{**key, "kid": "one"}]}))
     (folder / "token").write_text(token() + "\n")
     settings = {
-        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
-        "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        **(broker_settings(make_tls_files(folder)) if protocol == "SASL_SSL" else {}),
+        "listeners": f"{protocol}://127.0.0.1:0",
+        "security.inter.broker.protocol": protocol,
         "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
         "sasl.enabled.mechanisms": "OAUTHBEARER",
         "sasl.oauthbearer.jwks.endpoint.url": f"file://{folder}/keys.json",
@@ -57,10 +63,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def settings(broker: Broker) -> dict[str, str]:
+    """Of librdkafka, and of ours."""
+    authority = broker.settings.get("ssl.truststore.location")
     return {
         "bootstrap.servers": broker.bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": broker.settings["security.inter.broker.protocol"],
         "sasl.mechanism": "OAUTHBEARER",
+        **({} if authority is None else {"ssl.ca.location": authority}),
+    }
+
+
+def python_settings(broker: Broker) -> dict[str, str]:
+    """Of kafka-python, and of aiokafka."""
+    return {
+        "bootstrap_servers": broker.bootstrap,
+        "security_protocol": broker.settings["security.inter.broker.protocol"],
+        "sasl_mechanism": "OAUTHBEARER",
     }
 
 
@@ -97,9 +115,8 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has n
 
 def test_kafka_python(broker: Broker) -> None:
     with KafkaProducer(
-        bootstrap_servers=broker.bootstrap,
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="OAUTHBEARER",
+        **python_settings(broker),
+        ssl_cafile=broker.settings.get("ssl.truststore.location"),
         sasl_oauth_token_provider=Tokens(),
     ) as producer:
         assert producer.send("kp", b"hello").get(SECONDS).offset == 0
@@ -113,9 +130,8 @@ class AioTokens(AioTokenProvider):  # type: ignore[misc]  # aiokafka has no type
 def test_aiokafka(broker: Broker) -> None:
     async def run() -> int:
         async with AIOKafkaProducer(
-            bootstrap_servers=broker.bootstrap,
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="OAUTHBEARER",
+            **python_settings(broker),
+            ssl_context=create_ssl_context(cafile=broker.settings.get("ssl.truststore.location")),
             sasl_oauth_token_provider=AioTokens(),
         ) as producer:
             return int((await producer.send_and_wait("aio", b"hello")).offset)
@@ -131,7 +147,10 @@ def refresh(given: dict[str, str]) -> None:
     async def run() -> None:
         with trio.fail_after(SECONDS):
             async with KafkaClient(
-                made.bootstrap, made.client, authenticate=made.authenticate
+                made.bootstrap,
+                made.client,
+                ssl_context=made.ssl_context,
+                authenticate=made.authenticate,
             ) as client:
                 await client.refresh_metadata(5000)
 

@@ -148,8 +148,8 @@ def test_no_other_setting_of_security_is_accepted_without_an_effect():
     assert len(of_security) > 100
     accepted = {name for name in of_security if is_ignored(name) or is_not_yet(name)}
     tiered = {name for name in accepted if name.startswith("remote.")}
-    renewal = {name for name in accepted if name.startswith(("sasl.kerberos.", "sasl.login."))}
-    assert accepted - tiered - renewal == WITHOUT_HARM
+    kerberos = {name for name in accepted if name.startswith("sasl.kerberos.")}
+    assert accepted - tiered - kerberos == WITHOUT_HARM
 
 
 @pytest.mark.parametrize("name", [name for name in BROKER_DEFINITIONS if why_refused(name)])

@@ -124,3 +124,26 @@ def test_kerberos_without_its_extra_is_refused(
 
 def test_without_a_listener_that_speaks_it_nothing_of_sasl_is_made() -> None:
     assert sasl_listeners(config(listeners="PLAINTEXT://:0"), ManualClock()) is None
+
+
+def test_all_logins_to_brokers_share_a_token_until_settings_change() -> None:
+    """A provider would be asked for a token for each connection else."""
+    texts = {
+        **ENABLED,
+        PLAIN: f'{MODULE} user_a="b";',
+        "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+        "sasl.oauthbearer.client.credentials.client.id": "broker",
+        "sasl.oauthbearer.client.credentials.client.secret": "hush",
+    }
+    settings = config(**texts)
+    listeners = sasl_listeners(settings, ManualClock())
+    assert listeners is not None
+    login = listeners.to_brokers()
+    assert login is listeners.to_brokers() is not None
+    refresh = "sasl.login.refresh.buffer.seconds"
+    settings.change({refresh: "7"}, per_broker=True)
+    assert listeners.to_brokers() is not login
+    with pytest.raises(ConfigError, match=f"{refresh}=4000 cannot be used"):
+        settings.validate({refresh: "4000"}, per_broker=True)
