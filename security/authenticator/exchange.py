@@ -27,13 +27,6 @@ class RefusedError(Exception):
     """
 
 
-class TryAgainError(Exception):
-    """A login fails by chance: the connection ends without an answer, and the client tries again.
-
-    So Kafka does where KerberosError says that an error is retriable.
-    """
-
-
 class Exchange(Protocol):
     """The server's side of one login.
 
@@ -49,5 +42,4 @@ class Exchange(Protocol):
         Raises:
             RefusedError: it is refused, for a reason that it may hear.
             SaslError: it is refused; the reason is for this side's log.
-            TryAgainError: it fails by chance.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from gssapi import Credentials, MechType, Name, NameType
 from gssapi.exceptions import GSSError
@@ -17,16 +17,10 @@ from ...client.security.gssapi import GssContext, reason_of
 from ...client.security.kerberos_login import KerberosLogin
 from ...protocol.sasl.errors import SaslError
 from ...protocol.sasl.gssapi import NO_LAYER, TOKEN_BYTES_MAX, SecurityLayers
-from .exchange import Login, TryAgainError
+from .exchange import Login
 from .kerberos_name import KerberosNameError, KerberosShortNamer
 
 logger = logging.getLogger(__name__)
-
-_ERRORS_FROM: Final = -1765328384
-"""Where the numbers of Kerberos' errors begin in MIT's tables (RFC 4120, 7.5.9)."""
-RETRIABLE: Final = frozenset({21, 33, 34})
-"""Client or ticket not yet valid, and a replay, which a client's second attempt is not (Kafka's
-KerberosError)."""
 
 
 def acceptor(login: KerberosLogin) -> Any:
@@ -79,8 +73,6 @@ class GssapiExchange:
         try:
             return self._take(token)
         except GSSError as error:
-            if _kerberos_code(error) in RETRIABLE:
-                raise TryAgainError(reason_of(error)) from None
             raise SaslError(reason_of(error)) from None
 
     def _accept(self, token: bytes) -> bytes:
@@ -112,9 +104,3 @@ class GssapiExchange:
             raise SaslError(str(error)) from None
         logger.info("%s is %s by its ticket", self.login.name, principal)
         return b""
-
-
-def _kerberos_code(error: GSSError) -> int:
-    """The number of an error of Kerberos; any other number if it is no such error."""
-    code = int(error.min_code) & 0xFFFFFFFF
-    return code - (_ERRORS_FROM & 0xFFFFFFFF)

@@ -17,7 +17,7 @@ from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ProtocolError
 from ...protocol.sasl.errors import SaslError
 from ...runtime.offload import FewThreads
-from .exchange import Exchange, Login, RefusedError, TryAgainError
+from .exchange import Exchange, Login, RefusedError
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ REAUTHENTICATION_MS_MIN = 1000
 """A connection that begins another login sooner after the last is refused it (KIP-368)."""
 
 
-Evaluated = bytes | RefusedError | SaslError | TryAgainError
+Evaluated = bytes | RefusedError | SaslError
 """What an exchange answers a token, or why the login fails."""
 
 
@@ -251,7 +251,7 @@ class SaslAuthenticator:
         """
         try:
             return self._current_exchange().evaluate(token)
-        except (RefusedError, SaslError, TryAgainError) as error:
+        except (RefusedError, SaslError) as error:
             return error
 
     def conclude(self, evaluated: Evaluated, now_ms: int) -> SaslAnswer:
@@ -286,15 +286,11 @@ class SaslAuthenticator:
             raise ProtocolError(f"unexpected SASL token while {self._state.value}")
         return exchange
 
-    def _failure(
-        self, error: RefusedError | SaslError | TryAgainError
-    ) -> RefusedError | ProtocolError:
-        """What ends a login: the text that its client may hear, or that it hears nothing."""
+    def _failure(self, error: RefusedError | SaslError) -> RefusedError:
+        """What ends a login, with the text that its client may hear."""
         if isinstance(error, RefusedError):
             return error
         mechanism = self._next_mechanism
-        if isinstance(error, TryAgainError):
-            return ProtocolError(f"a login by {mechanism} is to be tried again: {error}")
         logger.info("a login by %s failed: %s", mechanism, error)
         kind = "re-authentication" if self._mechanism else "authentication"
         return RefusedError(

@@ -419,6 +419,21 @@ def test_a_login_that_has_expired_ends_the_connection_unless_it_is_renewed() -> 
         assert "the login of User:alice has expired" in broker.log
 
 
+def test_a_later_login_by_another_mechanism_ends_the_connection_without_an_answer() -> None:
+    with Broker({**SETTINGS, "connections.max.reauth.ms": "60000"}) as broker:
+        with connect(broker) as sock:
+            send(sock, request(HANDSHAKE, 1, text("PLAIN")))
+            assert answer(sock)[4:6] == b"\0\0"
+            send(sock, request(AUTHENTICATE, 1, struct.pack(">i", len(ALICE)) + ALICE))
+            assert answer(sock)[4:6] == b"\0\0"
+            send(sock, request(HANDSHAKE, 1, text("SCRAM-SHA-256")))
+            assert answer(sock)[4:6] == b"\0\0"
+            send(sock, request(AUTHENTICATE, 1, struct.pack(">i", len(SCRAM_FIRST)) + SCRAM_FIRST))
+            assert answer(sock) == b""
+        assert "Cannot change SASL mechanism for re-authentication from PLAIN" in broker.log
+        assert "Traceback" not in broker.log
+
+
 def test_our_client_logs_in_again_and_stays_connected() -> None:
     with Broker({**SETTINGS, "connections.max.reauth.ms": "1400"}) as broker:
         made = connection_settings_of(settings(broker, "SCRAM-SHA-256"), lambda path: b"")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.kdc import Kdc
@@ -67,6 +68,18 @@ def broker(kdc: Kdc) -> Iterator[Broker]:
     with Broker({**broker_settings(kdc), **rights}) as broker:
         yield broker
         assert "Traceback" not in broker.log
+
+
+@pytest.fixture(scope="session")
+def credentials(kdc: Kdc) -> Any:
+    """Alice's, for tokens that are made by hand."""
+    from gssapi import Credentials, Name, NameType
+
+    return Credentials(
+        name=Name("alice", NameType.kerberos_principal),
+        usage="initiate",
+        store={"client_keytab": str(kdc.keytab("alice")), "ccache": "MEMORY:by hand"},
+    )
 
 
 @pytest.fixture

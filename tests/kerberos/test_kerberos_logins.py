@@ -61,6 +61,11 @@ def of_java(kdc: Kdc, name: str) -> Settings:
 
 def produced(broker: Broker, settings: Settings) -> int:
     """The offset of a record that is produced with these settings. Raises ClientError."""
+    return produced_at(broker.bootstrap, settings)
+
+
+def produced_at(bootstrap: str, settings: Settings) -> int:
+    """The same, of whatever broker is there. Raises ClientError."""
 
     def read(path: str) -> bytes:
         return Path(path).read_bytes()
@@ -71,7 +76,7 @@ def produced(broker: Broker, settings: Settings) -> int:
     async def run() -> int:
         with trio.fail_after(SECONDS):
             async with (
-                KafkaClient(broker.bootstrap, made.client, **known) as client,
+                KafkaClient(bootstrap, made.client, **known) as client,
                 Producer(client) as producer,
             ):
                 await client.refresh_metadata(SECONDS * 1000)
