@@ -26,14 +26,17 @@ from odradek.tools.conformance.scenario import all_scenarios
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
-ANSWERS_MIN = 6000
+ANSWERS_MIN = 7000
 DENIED = re.compile(r"Principal = User:alice is Denied .*")
+TOKEN_ID = re.compile(r"(DelegationToken:LITERAL:)[\w-]{22}(?= )")
+"""Each broker makes up its own."""
 WARM_UP = "warm-up"
 
 
 def denials(log: str) -> Counter[str]:
     """What the audit log says was refused, and how often."""
-    return Counter(line for line in DENIED.findall(log) if WARM_UP not in line)
+    lines = (TOKEN_ID.sub(r"\1ID", line) for line in DENIED.findall(log))
+    return Counter(line for line in lines if WARM_UP not in line)
 
 
 def test_refusals_are_those_of_apache_kafka(kafka_libs: Path, tmp_path: Path) -> None:

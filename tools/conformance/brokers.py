@@ -46,6 +46,7 @@ AUTHORIZER_SETTINGS = {
     ),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:{ADMIN.name};User:ANONYMOUS",
+    "delegation.token.secret.key": "conformance",
 }
 """Of both, where it counts who may do what: `ADMIN` may do everything, and `ALICE` what ACLs say.
 Kafka's broker is nobody on the listener of its own controller."""

@@ -25,22 +25,27 @@ from ....protocol.api_keys import ApiKey
 from ....protocol.codec.message import Message
 from ....protocol.messages import (
     AddOffsetsToTxnRequest,
+    AlterClientQuotasRequest,
     AlterUserScramCredentialsRequest,
     ApiVersionsRequest,
     CreateAclsRequest,
+    CreateDelegationTokenRequest,
     DeleteAclsRequest,
     DeleteGroupsRequest,
     DescribeAclsRequest,
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
+    DescribeDelegationTokenRequest,
     DescribeTopicPartitionsRequest,
     DescribeUserScramCredentialsRequest,
+    ExpireDelegationTokenRequest,
     FetchRequest,
     FindCoordinatorRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
     ListPartitionReassignmentsRequest,
     ListTransactionsRequest,
+    RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
     UpdateFeaturesRequest,
@@ -206,7 +211,13 @@ def allow(talk: Talk, rules: tuple[Rule, ...]) -> None:
 
 
 class Prepared(NamedTuple):
-    """What a super user has made for one scenario."""
+    """What a super user has made for one scenario.
+
+    Attributes:
+        own_token: the HMAC of a delegation token of the user's.
+        others_token: that of one of somebody else's.
+        made_tokens: those that the user has made.
+    """
 
     talk: Talk
     topic: str
@@ -215,6 +226,9 @@ class Prepared(NamedTuple):
     member: classic_groups.Member
     producer: ProducerIdentity
     transaction: ProducerIdentity
+    own_token: bytes
+    others_token: bytes
+    made_tokens: list[bytes]
 
     def name(self, suffix: str) -> str:
         """A name of the scenario's own."""
@@ -237,7 +251,41 @@ def prepare(talk: Talk) -> Prepared:
     talk.wait_for_coordinator(talk.name("tx"), TRANSACTION)
     answer = talk.settled(initiation(talk.name("tx")))
     transaction = ProducerIdentity(talk.name("tx"), answer.producer_id, answer.producer_epoch)
-    return Prepared(talk, topic, topic_id, deleted_id, member, producer, transaction)
+    own_token = _make_token(talk, ALICE.name)
+    others_token = _make_token(talk, talk.name("owner"))
+    talk.quietly(quota_change(talk.name("limited"), 1000.0))
+    talk.settle_quietly(quotas_of(talk.name("limited")), until=lambda answer: bool(answer.entries))
+    talk.quietly(AlterUserScramCredentialsRequest(upsertions=[credential(talk.name("user"))]))
+    talk.settle_quietly(
+        describing_credentials(talk.name("user")),
+        until=lambda answer: not answer.results[0].error_code,
+    )
+    return Prepared(
+        talk,
+        topic,
+        topic_id,
+        deleted_id,
+        member,
+        producer,
+        transaction,
+        own_token,
+        others_token,
+        [],
+    )
+
+
+def _make_token(talk: Talk, owner: str) -> bytes:
+    """Make a delegation token of a user; returns its HMAC once the broker knows it."""
+    made = talk.quietly(creating_token(owner))
+    described = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner(
+        principal_type=USER, principal_name=owner
+    )
+    talk.settle_quietly(
+        DescribeDelegationTokenRequest(owners=[described]),
+        until=lambda answer: made.hmac in [each.hmac for each in answer.tokens],
+    )
+    hmac: bytes = made.hmac
+    return hmac
 
 
 BY_GROUP_AND_NAME = 9
@@ -366,6 +414,80 @@ def _about_settings(at: Prepared) -> Requests:
     yield ListConfigResourcesRequest(), 0
 
 
+USER = "User"
+HOUR_MS = 3_600_000
+
+
+def creating_token(owner: str | None) -> CreateDelegationTokenRequest:
+    """A request for a delegation token; None: of whoever sends it."""
+    return CreateDelegationTokenRequest(
+        owner_principal_type=None if owner is None else USER,
+        owner_principal_name=owner,
+        max_lifetime_ms=HOUR_MS,
+    )
+
+
+def _about_tokens(at: Prepared) -> Requests:
+    owner = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner
+    yield DescribeDelegationTokenRequest(owners=None), None
+    for name in (ALICE.name, at.name("owner"), UNUSED_USER):
+        owners = [owner(principal_type=USER, principal_name=name)]
+        yield DescribeDelegationTokenRequest(owners=owners), None
+    for hmac in (at.own_token, at.others_token, b"no such token"):
+        yield RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=HOUR_MS), None
+        yield ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1), None
+    yield creating_token(None), None
+    yield creating_token(at.name("owner")), None
+
+
+def quota_change(client_id: str, rate: float, *, dry: bool = False) -> AlterClientQuotasRequest:
+    """A request to bound what a client id may produce."""
+    request = AlterClientQuotasRequest
+    entity = [request.EntityData(entity_type="client-id", entity_name=client_id)]
+    change = request.OpData(key="producer_byte_rate", value=rate)
+    return request(entries=[request.EntryData(entity=entity, ops=[change])], validate_only=dry)
+
+
+def quotas_of(client_id: str) -> DescribeClientQuotasRequest:
+    """A request for the quotas of a client id."""
+    exact = DescribeClientQuotasRequest.ComponentData(
+        entity_type="client-id", match_type=0, match=client_id
+    )
+    return DescribeClientQuotasRequest(components=[exact], strict=True)
+
+
+def credential(user: str) -> AlterUserScramCredentialsRequest.ScramCredentialUpsertion:
+    """A password of a user."""
+    return AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+        name=user,
+        mechanism=SCRAM_SHA_256,
+        iterations=4096,
+        salt=b"salt",
+        salted_password=b"p" * 32,
+    )
+
+
+def describing_credentials(user: str) -> DescribeUserScramCredentialsRequest:
+    """A request for what passwords a user has."""
+    name = DescribeUserScramCredentialsRequest.UserName(name=user)
+    return DescribeUserScramCredentialsRequest(users=[name])
+
+
+def _about_quotas_and_users(at: Prepared) -> Requests:
+    yield DescribeClientQuotasRequest(strict=True, components=[]), None
+    yield quotas_of(at.name("limited")), None
+    yield quota_change(at.name("limited"), 0.0), None
+    yield quota_change(at.name("limited"), 2000.0, dry=True), None
+    yield quota_change(at.name("limited"), 2000.0), None
+    yield describing_credentials(UNUSED_USER), None
+    yield describing_credentials(at.name("user")), None
+    yield AlterUserScramCredentialsRequest(upsertions=[credential(at.name("another"))]), None
+    gone = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    for user in (UNUSED_USER, at.name("user")):
+        deletions = [gone(name=user, mechanism=SCRAM_SHA_256)]
+        yield AlterUserScramCredentialsRequest(deletions=deletions), None
+
+
 def _about_the_cluster(at: Prepared) -> Requests:
     yield describing_logs(at.topic, 0), None
     yield moving(NO_DIRECTORY, at.topic, 0), None
@@ -377,12 +499,6 @@ def _about_the_cluster(at: Prepared) -> Requests:
     update = UpdateFeaturesRequest.FeatureUpdateKey
     unknown = update(feature="no.such.feature", max_version_level=1)
     yield UpdateFeaturesRequest(feature_updates=[unknown], validate_only=True), None
-    user = DescribeUserScramCredentialsRequest.UserName
-    yield DescribeUserScramCredentialsRequest(users=[user(name=UNUSED_USER)]), None
-    gone = AlterUserScramCredentialsRequest.ScramCredentialDeletion
-    deletions = [gone(name=UNUSED_USER, mechanism=SCRAM_SHA_256)]
-    yield AlterUserScramCredentialsRequest(deletions=deletions), None
-    yield DescribeClientQuotasRequest(strict=True, components=[]), None
     principal = f"User:{UNUSED_USER}"
     yield describing_acls(principal), None
     rule = (ResourceType.TOPIC, Operation.READ, Permission.ALLOW)
@@ -412,6 +528,8 @@ def requests(at: Prepared) -> Requests:
     yield from _about_groups(at)
     yield from _about_transactions(at)
     yield from _about_settings(at)
+    yield from _about_quotas_and_users(at)
+    yield from _about_tokens(at)
     yield from _about_the_cluster(at)
     yield from _that_change_topics(at)
 
@@ -439,11 +557,40 @@ def _own_resources(at: Prepared, answer: Any) -> None:
     ]
 
 
+def _own_tokens(at: Prepared, answer: Any) -> None:
+    owners = {ALICE.name, at.name("owner")}
+    answer.tokens = sorted(
+        (each for each in answer.tokens if each.principal_name in owners),
+        key=lambda each: (str(each.principal_name), str(each.token_requester_principal_name)),
+    )
+    for each in answer.tokens:
+        each.token_id, each.hmac = "", b""
+        each.issue_timestamp = each.expiry_timestamp = each.max_timestamp = 0
+
+
+def _new_token(at: Prepared, answer: Any) -> None:
+    if answer.hmac:
+        at.made_tokens.append(answer.hmac)
+    answer.token_id, answer.hmac = "", b""
+    lifetime_ms = answer.max_timestamp_ms - answer.issue_timestamp_ms
+    answer.issue_timestamp_ms, answer.expiry_timestamp_ms = 0, 0
+    answer.max_timestamp_ms = lifetime_ms
+
+
+def _end_of_token(_at: Prepared, answer: Any) -> None:
+    if answer.expiry_timestamp_ms > 0:
+        answer.expiry_timestamp_ms = 0
+
+
 NARROWED: dict[int | None, Callable[[Prepared, Any], None]] = {
     ApiKey.LIST_GROUPS: _own_groups,
     ApiKey.LIST_TRANSACTIONS: _own_transactions,
     ApiKey.DESCRIBE_LOG_DIRS: _own_logs,
     ApiKey.LIST_CONFIG_RESOURCES: _own_resources,
+    ApiKey.CREATE_DELEGATION_TOKEN: _new_token,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _own_tokens,
+    ApiKey.RENEW_DELEGATION_TOKEN: _end_of_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _end_of_token,
 }
 
 
@@ -461,6 +608,8 @@ def user_may_do(talk: Talk, rules: tuple[Rule, ...]) -> None:
         narrow = NARROWED.get(type(request).api_key)
         if narrow is not None:
             narrow(at, answer)
+    for hmac in at.made_tokens:  # lest the next scenario find those that are the user's
+        user.quietly(ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1))
 
 
 LOADING = frozenset(
