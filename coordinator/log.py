@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..common.errors import ErrorCode
+from ..protocol.records.builder import EncodedRecords
 from ..storage.producer_state.verification_guard import VerificationGuard
 
 AppendCallback = Callable[[ErrorCode, int], None]
@@ -60,11 +61,13 @@ class CoordinatorLog(Protocol):
     def append(
         self,
         partition: int,
-        records: Sequence[CoordinatorRecord],
+        records: Sequence[CoordinatorRecord] | EncodedRecords,
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
     ) -> ErrorCode:
         """Append records as one batch, all or none; they may be part of a transaction.
+
+        Thousands are encoded before, in steps.
 
         `on_complete` is called when they are on enough replicas or cannot be, never inside
         this call.

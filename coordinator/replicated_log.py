@@ -9,7 +9,7 @@ from ..common.sentinels import ACKS_ALL, NO_PRODUCER_ID
 from ..common.topic_partition import TopicPartition
 from ..protocol.compression.codecs import Compression
 from ..protocol.records.batch import RecordBatch, iter_batches
-from ..protocol.records.builder import build_batch
+from ..protocol.records.builder import EncodedRecords, RecordToBuild, build_batch
 from ..protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ..protocol.records.records import iter_records
 from ..replication.append import PartitionResponse
@@ -48,13 +48,17 @@ class ReplicatedLog:
     def append(
         self,
         partition: int,
-        records: Sequence[CoordinatorRecord],
+        records: Sequence[CoordinatorRecord] | EncodedRecords,
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
     ) -> ErrorCode:
         """Append records as one batch that all in-sync replicas must have."""
-        now_ms = self._clock.now_ms()
-        stamped = [(key, value, now_ms, ()) for key, value in records]
+        stamped: EncodedRecords | list[RecordToBuild]
+        if isinstance(records, EncodedRecords):
+            stamped = records
+        else:
+            now_ms = self._clock.now_ms()
+            stamped = [(key, value, now_ms, ()) for key, value in records]
         topic_partition = TopicPartition(self._topic, partition)
         guards = {}
         if transaction is None:

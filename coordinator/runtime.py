@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..common.errors import ErrorCode
+from ..protocol.records.builder import EncodedRecords
 from ..runtime.clock import Clock
 from ..runtime.timers import Timer, Timers
 from .log import AppendCallback, AppendInTransaction, CoordinatorLog, CoordinatorRecord
@@ -42,7 +43,7 @@ class CoordinatorRuntime:
     def append(
         self,
         partition: int,
-        records: Sequence[CoordinatorRecord],
+        records: Sequence[CoordinatorRecord] | EncodedRecords,
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
     ) -> ErrorCode:

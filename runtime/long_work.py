@@ -76,6 +76,12 @@ def count_in_steps(items: Iterable[KeyT]) -> Steps[Counter[KeyT]]:
     return counts
 
 
+def count_items(count: int) -> Steps[None]:
+    """Have what was done in one go count as so many items of a step."""
+    for _ in range(count):
+        yield
+
+
 def in_batches(items: Sequence[ItemT], size: int) -> Iterator[Sequence[ItemT]]:
     """The items in their order, so many at a time."""
     for start in range(0, len(items), size):

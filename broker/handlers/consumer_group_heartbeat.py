@@ -14,8 +14,9 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, Stepwise
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_REGEX = 1
@@ -24,8 +25,46 @@ GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
 
 def handle_consumer_group_heartbeat(
     context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
-) -> Parked:
+) -> Parked | Stepwise[messages.ConsumerGroupHeartbeatResponse]:
     """Take the heartbeat up; refusals are answered at once."""
+    body = request.body
+    if body.subscribed_topic_names or body.topic_partitions:
+        return Stepwise(_look_through(context, request))
+    return _take(context, request, ErrorCode.NONE, None if body.topic_partitions is None else {})
+
+
+def _look_through(
+    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
+) -> Steps[Parked]:
+    """Take up a heartbeat that says what its member reads or owns, thousands of topics maybe."""
+    body = request.body
+    denied = ErrorCode.NONE
+    for name in body.subscribed_topic_names or ():
+        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            break
+        yield
+    owned: dict[bytes, set[int]] | None = None
+    if body.topic_partitions is not None:
+        owned = {}
+        for topic in body.topic_partitions:  # which may name one more than once
+            owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+            yield
+    return _take(context, request, denied, owned)
+
+
+def _take(
+    context: HandlerContext,
+    request: Request[messages.ConsumerGroupHeartbeatRequest],
+    denied: ErrorCode,
+    owned: dict[bytes, set[int]] | None,
+) -> Parked:
+    """Hand the heartbeat to the coordinator.
+
+    Args:
+        denied: what the client is not authorized for of what it names, but for the group.
+        owned: the partitions that the client says it owns, by topic id.
+    """
     body = request.body
 
     def respond(answer: HeartbeatAnswer) -> None:
@@ -33,7 +72,8 @@ def handle_consumer_group_heartbeat(
 
     try:
         check_served(context)
-        denied = _denied(context, request)
+        if not context.authorize(request, "READ", "GROUP", body.group_id):
+            denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
         if denied:
             respond(HeartbeatAnswer(denied))
             return PARKED
@@ -51,7 +91,7 @@ def handle_consumer_group_heartbeat(
                 if request.api_version >= FIRST_VERSION_WITH_REGEX
                 else None,
                 body.server_assignor,
-                _owned(body),
+                owned,
                 request.client_id,
                 f"/{request.connection.peer_host}",  # Java's way to write an address
                 request.api_version,
@@ -62,29 +102,6 @@ def handle_consumer_group_heartbeat(
     except KafkaError as refusal:
         respond(HeartbeatAnswer(refusal.code, refusal.message))
     return PARKED
-
-
-def _owned(body: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, set[int]] | None:
-    """What the client owns, by topic id; it may name a topic more than once."""
-    if body.topic_partitions is None:
-        return None
-    owned: dict[bytes, set[int]] = {}
-    for topic in body.topic_partitions:
-        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
-    return owned
-
-
-def _denied(
-    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
-) -> ErrorCode:
-    """What the client is not authorized for; NONE: it may go on."""
-    body = request.body
-    if not context.authorize(request, "READ", "GROUP", body.group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    for name in body.subscribed_topic_names or ():
-        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
 
 
 def check_served(context: HandlerContext) -> None:

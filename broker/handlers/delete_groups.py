@@ -16,6 +16,9 @@ from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
+GROUPS_PER_FLUSH = 20
+"""After so many what is staged is written and gone: their ends come one after another, too."""
+
 
 @in_steps
 def handle_delete_groups(
@@ -40,12 +43,14 @@ def handle_delete_groups(
 
     if not group_ids:
         return response()
-    for group_id in group_ids:
+    for number, group_id in enumerate(group_ids, start=1):
         yield
+        if number % GROUPS_PER_FLUSH == 0:
+            context.replica_manager.flush()
         try:
             if not context.authorize(request, "DELETE", "GROUP", group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            context.coordinators.group.delete_group(group_id, partial(deleted, group_id))
+            yield from context.coordinators.group.delete_group(group_id, partial(deleted, group_id))
         except KafkaError as refusal:
             deleted(group_id, refusal.code)
     return PARKED

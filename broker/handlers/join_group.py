@@ -17,8 +17,9 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import JoinAnswer, JoinRequest, MemberProtocol
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID = 4
@@ -26,9 +27,10 @@ FIRST_VERSION_WITH_NULLABLE_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
+@in_steps
 def handle_join_group(
     context: HandlerContext, request: Request[messages.JoinGroupRequest]
-) -> Parked:
+) -> Steps[messages.JoinGroupResponse | Parked]:
     """Hand the request to the group; the answer may come much later."""
     body = request.body
 
@@ -39,19 +41,22 @@ def handle_join_group(
         if not context.authorize(request, "READ", "GROUP", body.group_id):
             respond(JoinAnswer(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""))
             return PARKED
-        context.coordinators.group.join_group(_join_request(request), respond)
+        join_request = yield from _join_request(request)
+        context.coordinators.group.join_group(join_request, respond)
     except KafkaError as refusal:
         respond(JoinAnswer(refusal.code, body.member_id))
     return PARKED
 
 
-def _join_request(request: Request[messages.JoinGroupRequest]) -> JoinRequest:
+def _join_request(request: Request[messages.JoinGroupRequest]) -> Steps[JoinRequest]:
     body = request.body
     version = request.api_version
     protocols: dict[str, MemberProtocol] = {}
     for protocol in body.protocols:
         # The name is a key in Kafka's message too: of two with one name the first counts.
         protocols.setdefault(protocol.name, MemberProtocol(protocol.name, bytes(protocol.metadata)))
+        if request.is_long:  # else the metadata lies in memory that the next pass uses again
+            yield
     return JoinRequest(
         group_id=body.group_id,
         member_id=body.member_id,

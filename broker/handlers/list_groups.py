@@ -25,7 +25,9 @@ def handle_list_groups(
     body = request.body
     sees_all = context.admission.is_allowed(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME)
     answer = messages.ListGroupsResponse()
-    for group in context.coordinators.group.list_groups(body.states_filter, body.types_filter):
+    coordinator = context.coordinators.group
+    listed = yield from coordinator.list_groups(body.states_filter, body.types_filter)
+    for group in listed:
         if sees_all or context.admission.is_allowed(request, "DESCRIBE", "GROUP", group.group_id):
             answer.groups.append(
                 messages.ListGroupsResponse.ListedGroup(

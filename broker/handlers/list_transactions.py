@@ -34,7 +34,7 @@ def handle_list_transactions(
     matches: Callable[[str], bool] | None = None
     if body.transactional_id_pattern:
         matches = compile_expression(body.transactional_id_pattern)
-    found = context.coordinators.transaction.list_transactions(
+    found = yield from context.coordinators.transaction.list_transactions(
         TransactionFilter(
             body.state_filters, body.producer_id_filters, body.duration_filter, matches
         )

@@ -51,8 +51,11 @@ def handle_offset_commit(
 
     if not commits:
         return response
+    coordinator = context.coordinators.group
+    commit = _commit_request(request, commits)
     try:
-        context.coordinators.group.commit_offsets(_commit_request(request, commits), respond)
+        encoded = yield from coordinator.encode_commits(commit)
+        coordinator.commit_offsets(commit, respond, encoded)
     except KafkaError as failure:
         respond([failure.code] * len(commits))
     return PARKED

@@ -76,10 +76,7 @@ def handle_offset_fetch(
     """Fetch the offsets of every group; answer when the last is done."""
     body = request.body
     if request.api_version >= FIRST_VERSION_WITH_GROUPS:
-        requested = _once(
-            RequestedGroup(group.group_id, group.topics, *_member(request, group))
-            for group in body.groups
-        )
+        requested = yield from _once(request)
     else:
         requested = [RequestedGroup(body.group_id, body.topics)]
     found: dict[int, tuple[ErrorCode, GroupOffsets]] = {}
@@ -111,16 +108,17 @@ def handle_offset_fetch(
     return response
 
 
-def _once(groups: Iterable[RequestedGroup]) -> list[RequestedGroup]:
+def _once(request: Request[messages.OffsetFetchRequest]) -> Steps[list[RequestedGroup]]:
     """The groups, but for those all of whose offsets are requested again."""
     once: list[RequestedGroup] = []
     all_of: set[str] = set()
-    for group in groups:
+    for group in request.body.groups:
+        yield
         if group.topics is None:
             if group.group_id in all_of:
                 continue
             all_of.add(group.group_id)
-        once.append(group)
+        once.append(RequestedGroup(group.group_id, group.topics, *_member(request, group)))
     return once
 
 
@@ -144,15 +142,16 @@ def _group_answer(
     if error:
         topics = []
         if request.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
+            named = yield from _requested_topics(context, request, requested.topics or [])
             topics = [
                 (topic, [(index, NOTHING_COMMITTED, error) for index in topic.partitions])
-                for topic in _requested_topics(context, request, requested.topics or [])
+                for topic in named
             ]
         return GroupAnswer(requested.group_id, error, topics)
     if requested.topics is None:
-        named = _all_topics(context, request, offsets)
+        named = yield from _all_topics(context, request, offsets)
     else:
-        named = _requested_topics(context, request, requested.topics)
+        named = yield from _requested_topics(context, request, requested.topics)
     require_stable = request.body.require_stable
     answer = GroupAnswer(requested.group_id, ErrorCode.NONE, [])
     for topic in named:
@@ -181,7 +180,7 @@ def _requested_topics(
     context: HandlerContext,
     request: Request[messages.OffsetFetchRequest],
     topics: Iterable[NamedTopic],
-) -> list[RequestedTopic]:
+) -> Steps[list[RequestedTopic]]:
     """The topics of a request, by whatever they are named there."""
     by_id = request.api_version >= FIRST_OFFSETS_VERSION_WITH_TOPIC_IDS
     requested = []
@@ -198,23 +197,21 @@ def _requested_topics(
         if not error and not context.authorize(request, "DESCRIBE", "TOPIC", name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         requested.append(RequestedTopic(name, topic_id, topic.partition_indexes, error))
+        yield
     return requested
 
 
 def _all_topics(
     context: HandlerContext, request: Request[messages.OffsetFetchRequest], offsets: GroupOffsets
-) -> list[RequestedTopic]:
+) -> Steps[list[RequestedTopic]]:
     """All topics that the group committed for and the client may know of."""
-    return [
-        RequestedTopic(
-            name,
-            context.metadata_cache.topic_id(name) or ZERO_UUID,
-            list(partitions),
-            ErrorCode.NONE,
-        )
-        for name, partitions in offsets.topics()
-        if context.authorize(request, "DESCRIBE", "TOPIC", name)
-    ]
+    found = []
+    for name, partitions in list(offsets.topics()):
+        if context.authorize(request, "DESCRIBE", "TOPIC", name):
+            topic_id = context.metadata_cache.topic_id(name) or ZERO_UUID
+            found.append(RequestedTopic(name, topic_id, list(partitions), ErrorCode.NONE))
+        yield
+    return found
 
 
 def _answer(
@@ -228,28 +225,32 @@ def _answer(
     for index, group in enumerate(requested):
         answer = yield from _group_answer(context, request, group, *found[index])
         if request.api_version < FIRST_VERSION_WITH_GROUPS:
-            return response(
-                error_code=answer.error,
-                topics=[
-                    response.OffsetFetchResponseTopic(
-                        name=topic.name,
-                        partitions=[
-                            response.OffsetFetchResponsePartition(
-                                partition_index=index,
-                                committed_offset=position.offset,
-                                committed_leader_epoch=position.leader_epoch,
-                                metadata=position.metadata,
-                                error_code=error,
-                            )
-                            for index, position, error in partitions
-                        ],
-                    )
-                    for topic, partitions in answer.topics
-                ],
-            )
+            only = yield from _only_response(answer)
+            return only
         in_response = yield from _group_response(answer)
         groups.append(in_response)
     return response(groups=groups)
+
+
+def _only_response(group: GroupAnswer) -> Steps[messages.OffsetFetchResponse]:
+    """The answer to a request for one group, as versions without groups have it."""
+    response = messages.OffsetFetchResponse
+    answer = response(error_code=group.error)
+    for topic, partitions in group.topics:
+        of_topic = response.OffsetFetchResponseTopic(name=topic.name)
+        for index, position, error in partitions:
+            of_topic.partitions.append(
+                response.OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=position.offset,
+                    committed_leader_epoch=position.leader_epoch,
+                    metadata=position.metadata,
+                    error_code=error,
+                )
+            )
+            yield
+        answer.topics.append(of_topic)
+    return answer
 
 
 def _group_response(

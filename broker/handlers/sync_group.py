@@ -13,16 +13,18 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import SyncAnswer, SyncRequest
 from ...protocol import messages
+from ...runtime.long_work import Steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
+@in_steps
 def handle_sync_group(
     context: HandlerContext, request: Request[messages.SyncGroupRequest]
-) -> Parked:
+) -> Steps[messages.SyncGroupResponse | Parked]:
     """Hand the request to the group; the answer comes with the assignment."""
     body = request.body
     if request.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
@@ -31,6 +33,12 @@ def handle_sync_group(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.authorize(request, "READ", "GROUP", body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    assignments = {}
+    for assigned in body.assignments:
+        assignments[assigned.member_id] = bytes(assigned.assignment)
+        if request.is_long:  # else the assignments lie in memory that the next pass uses again
+            yield
 
     def respond(answer: SyncAnswer) -> None:
         request.answer(
@@ -50,9 +58,7 @@ def handle_sync_group(
             group_instance_id=body.group_instance_id,
             protocol_type=body.protocol_type,
             protocol_name=body.protocol_name,
-            assignments={
-                assigned.member_id: bytes(assigned.assignment) for assigned in body.assignments
-            },
+            assignments=assignments,
         ),
         respond,
     )

@@ -63,6 +63,14 @@ def handle_txn_offset_commit(
     if not commits:
         return response
     coordinator = context.coordinators.group
+    unverified = AppendInTransaction(body.producer_id, body.producer_epoch, None)
+    commit = _commit_request(body, commits, unverified)
+    try:
+        coordinator.require_coordinated(body.group_id)
+        encoded = yield from coordinator.encode_commits(commit)
+    except KafkaError as failure:
+        refuse(failure.code)
+        return PARKED
     offsets_partition = TopicPartition(CONSUMER_OFFSETS, coordinator.partition_for(body.group_id))
 
     def verified(errors: PartitionErrors, guards: Guards) -> None:
@@ -70,19 +78,12 @@ def handle_txn_offset_commit(
         if error:
             refuse(_verification_error(error))
             return
-        transaction = AppendInTransaction(
-            body.producer_id, body.producer_epoch, guards.get(offsets_partition)
-        )
+        transaction = unverified._replace(guard=guards.get(offsets_partition))
         try:
-            coordinator.commit_offsets(_commit_request(body, commits, transaction), respond)
+            coordinator.commit_offsets(commit._replace(transaction=transaction), respond, encoded)
         except KafkaError as failure:
             refuse(failure.code)
 
-    try:
-        coordinator.require_coordinated(body.group_id)
-    except KafkaError as failure:
-        refuse(failure.code)
-        return PARKED
     context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
             body.transactional_id,

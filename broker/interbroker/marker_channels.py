@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -35,6 +35,10 @@ MARKER_RETRY_BACKOFF_MS = 50
 """How long to wait before what failed is tried again: a new leader is found in some ten ms."""
 
 MARKERS_PER_REQUEST_MAX = 1000
+
+PARTITIONS_PER_PASS = 50
+"""A transaction's markers go out in pieces, each in a pass of its own: to write one takes tens of
+microseconds, and a transaction may have ten thousand partitions."""
 
 WRITE_TXN_MARKERS_VERSION = 2
 """Carries the transaction version."""
@@ -93,7 +97,7 @@ class MarkersForBroker(NamedTuple):
     """What one broker is to write of one transaction."""
 
     transaction: EndedTransaction
-    partitions: Collection[TopicPartition]
+    partitions: Sequence[TopicPartition]
 
 
 class MarkerChannels:
@@ -150,7 +154,7 @@ class MarkerChannels:
         transaction = EndedTransaction(markers, on_complete)
         self._transactions[markers.transactional_id] = transaction
         if transaction.missing:
-            self._route(transaction, transaction.missing)
+            self._route(transaction, list(transaction.missing))
         if not transaction.missing:
             now_ms = self._clock.monotonic_ms()
             self._timers.schedule(now_ms, partial(self._finish, transaction, ErrorCode.NONE))
@@ -169,12 +173,28 @@ class MarkerChannels:
 
     # -- to whom ------------------------------------------------------------------------
 
-    def _route(self, transaction: EndedTransaction, partitions: Iterable[TopicPartition]) -> None:
+    def _route(self, transaction: EndedTransaction, partitions: Sequence[TopicPartition]) -> None:
+        """Hand partitions to their leaders, the first now and the others in the next passes."""
+        self._route_piece(transaction, partitions[:PARTITIONS_PER_PASS])
+        others = partitions[PARTITIONS_PER_PASS:]
+        if others:
+            now_ms = self._clock.monotonic_ms()
+            self._timers.schedule(now_ms, partial(self._go_on, transaction, others))
+
+    def _go_on(self, transaction: EndedTransaction, partitions: Sequence[TopicPartition]) -> None:
+        if not transaction.is_over:
+            self._route(transaction, partitions)
+            self._finish_if_written(transaction)
+            self._replica_manager.flush()
+
+    def _route_piece(
+        self, transaction: EndedTransaction, partitions: Iterable[TopicPartition]
+    ) -> None:
         """Hand partitions to their leaders; those that exist no longer need no marker."""
         by_leader: dict[int, list[TopicPartition]] = {}
         unled: list[TopicPartition] = []
         cache = self._cache
-        for topic_partition in list(partitions):
+        for topic_partition in partitions:
             state = cache.get_partition_info(topic_partition.topic, topic_partition.partition)
             if state is None and cache.is_complete:
                 logger.info("%s is gone and needs no marker", topic_partition)
@@ -229,7 +249,10 @@ class MarkerChannels:
             retried.append(topic_partition)
         if retried:
             self._try_again(transaction, retried)
-        elif not transaction.missing:
+        self._finish_if_written(transaction)
+
+    def _finish_if_written(self, transaction: EndedTransaction) -> None:
+        if not transaction.missing:
             self._finish(transaction, ErrorCode.NONE)
 
     def _finish(self, transaction: EndedTransaction, error: ErrorCode) -> None:
@@ -240,7 +263,7 @@ class MarkerChannels:
         transaction.on_complete(error)
 
     def _try_again(
-        self, transaction: EndedTransaction, partitions: Collection[TopicPartition]
+        self, transaction: EndedTransaction, partitions: Sequence[TopicPartition]
     ) -> None:
         self._later.append(MarkersForBroker(transaction, partitions))
         if self._retry_timer is None:
@@ -254,8 +277,7 @@ class MarkerChannels:
             if transaction.is_over:
                 continue
             self._route(transaction, partitions)
-            if not transaction.missing:
-                self._finish(transaction, ErrorCode.NONE)
+            self._finish_if_written(transaction)
         self._replica_manager.flush()
 
     # -- over the wire --------------------------------------------------------------------

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
+from ...runtime.long_work import Steps, count_items, in_batches, run_at_once
 from .admin_overrides import AdminOverrides
 from .classic.classic_groups import ClassicGroups
 from .classic.group import ClassicGroup
@@ -43,6 +44,7 @@ from .describing import (
 from .offset_metadata_manager import (
     CommitCallback,
     CommitRequest,
+    EncodedCommits,
     ErrorCallback,
     OffsetMetadataManager,
 )
@@ -51,6 +53,8 @@ from .runtime import GroupRuntime
 from .shards import AnyGroup, GroupShards
 
 logger = logging.getLogger(__name__)
+OFFSETS_PER_PIECE = 200
+"""So many are deleted at a time."""
 NO_OFFSETS = GroupOffsets()
 """What a group that is not known has committed."""
 
@@ -216,8 +220,29 @@ class GroupCoordinator:
 
     # -- offsets --------------------------------------------------------------------------
 
-    def commit_offsets(self, request: CommitRequest, respond: CommitCallback) -> None:
+    def encode_commits(self, request: CommitRequest) -> Steps[EncodedCommits]:
+        """Make the records of what is to be committed; whether it is, `commit_offsets` decides.
+
+        Raises:
+            KafkaError: a string is longer than a record can hold.
+        """
+        return self._offsets.encode(
+            request.group_id,
+            request.commits,
+            request.retention_ms,
+            is_transactional=request.transaction is not None,
+        )
+
+    def commit_offsets(
+        self,
+        request: CommitRequest,
+        respond: CommitCallback,
+        encoded: EncodedCommits | None = None,
+    ) -> None:
         """OffsetCommit; see `OffsetMetadataManager`.
+
+        Args:
+            encoded: what `encode_commits` has made of the request; a short one needs no steps.
 
         Raises:
             KafkaError: nothing is committed, for a reason that holds for all partitions.
@@ -227,7 +252,9 @@ class GroupCoordinator:
             if request.generation_id >= 0:
                 raise KafkaError(request.unknown_group_error)
             group = self._shards.find_or_create(request.group_id)
-        self._offsets.commit(group, request, respond)
+        if encoded is None:
+            encoded = run_at_once(self.encode_commits(request))
+        self._offsets.commit(group, request, encoded, respond)
 
     def require_coordinated(self, group_id: str) -> None:
         """Refuse a group that is not kept here, before a transaction adds its offsets."""
@@ -353,24 +380,51 @@ class GroupCoordinator:
         _check_group_id(group_id)
         return self._consumer.describe(group_id)
 
-    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
-        """ListGroups: the groups coordinated here, filtered by state and type."""
+    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> Steps[list[ListedGroup]]:
+        """ListGroups: the groups coordinated here, filtered by state and type.
+
+        Raises:
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS.
+        """
         if self._shards.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return list_groups(self._shards.all_groups(), states, types)
+        listed = yield from list_groups(self._shards.all_groups(), states, types)
+        return listed
 
-    def delete_group(self, group_id: str, respond: ErrorCallback) -> None:
-        """DeleteGroups, for one group, with all its offsets.
+    def delete_group(self, group_id: str, respond: ErrorCallback) -> Steps[None]:
+        """DeleteGroups, for one group, with all its offsets; a few hundred of them at a time.
+
+        Who comes to the group meanwhile keeps it, without the offsets that are gone by then.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
         """
+        partitions = _all_partitions(self._deletable_group(group_id))
+        pieces = list(in_batches(partitions, OFFSETS_PER_PIECE)) or [[]]
+        outcomes: list[ErrorCode] = []
+
+        def removed(error: ErrorCode) -> None:
+            outcomes.append(error)
+            if len(outcomes) == len(pieces):
+                respond(next(filter(None, outcomes), ErrorCode.NONE))
+
+        for number, piece in enumerate(pieces, start=1):
+            try:
+                group = self._deletable_group(group_id)
+                self._offsets.remove(group, piece, removed, with_group=number == len(pieces))
+            except KafkaError as refusal:
+                removed(refusal.code)
+            if number < len(pieces):
+                self._runtime.log.flush()  # its end is as long as its beginning
+                yield from count_items(len(piece))
+
+    def _deletable_group(self, group_id: str) -> AnyGroup:
         group = self._shards.find_any(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state not in (ClassicGroupState.EMPTY, ConsumerGroupState.EMPTY):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        self._offsets.remove(group, _all_partitions(group), respond, with_group=True)
+        return group
 
     def topics_changed(self, topics: frozenset[str], has_new: bool) -> None:
         """Topics changed, came or went, and whether any came."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
+from ...runtime.long_work import Steps, map_in_steps
 from .classic.group import ClassicGroup
 from .classic.states import ClassicGroupState
 from .consumer.group import ConsumerGroup
@@ -43,19 +44,26 @@ def describe_classic_group(group: ClassicGroup) -> DescribedGroup:
 
 def list_groups(
     groups: Iterable[ClassicGroup | ConsumerGroup], states: Iterable[str], types: Iterable[str]
-) -> list[ListedGroup]:
+) -> Steps[list[ListedGroup]]:
     """The groups in any of the states and of any of the types; no filter means all.
 
     Filters ignore case, as Kafka's do (KIP-518).
     """
-    requested_states = {state.strip().lower() for state in states}
-    requested_types = {kind.strip().lower() for kind in types}
-    return [
-        listing
-        for listing in map(_listing, groups)
-        if (not requested_types or listing.group_type in requested_types)
-        and (not requested_states or listing.state.lower() in requested_states)
-    ]
+    requested_states = set((yield from map_in_steps(_filter, states)))
+    requested_types = set((yield from map_in_steps(_filter, types)))
+    listings = []
+    for group in groups:
+        yield
+        listing = _listing(group)
+        if (not requested_types or listing.group_type in requested_types) and (
+            not requested_states or listing.state.lower() in requested_states
+        ):
+            listings.append(listing)
+    return listings
+
+
+def _filter(text: str) -> str:
+    return text.strip().lower()
 
 
 def _listing(group: ClassicGroup | ConsumerGroup) -> ListedGroup:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
+from ...protocol.records.builder import EncodedRecords
+from ...runtime.long_work import Steps
 from ...runtime.timers import Timer
 from ..append_errors import commit_error, group_error
 from ..log import AppendInTransaction, CoordinatorRecord
@@ -25,7 +27,7 @@ from .consumer import records as consumer_records
 from .consumer.checks import check_commit
 from .consumer.group import ConsumerGroup
 from .consumer.states import ConsumerGroupState
-from .offsets import NO_EXPIRY, OffsetAndMetadata
+from .offsets import NO_EXPIRY, AppendedAt, OffsetAndMetadata, Positions
 from .records import fits_string, group_tombstone, offset_record, offset_tombstone
 from .runtime import GroupRuntime
 from .shards import AnyGroup, GroupShards
@@ -74,6 +76,22 @@ class CommitRequest(NamedTuple):
     transaction: AppendInTransaction | None = None
 
 
+class EncodedCommits(NamedTuple):
+    """Commits ready to be appended.
+
+    Attributes:
+        records: those that can be stored.
+        positions: what they say.
+        appended_at: of all of them, to be set with the append.
+        errors: of each commit, NONE where it can be stored.
+    """
+
+    records: EncodedRecords
+    positions: Positions
+    appended_at: AppendedAt
+    errors: list[ErrorCode]
+
+
 CommitCallback = Callable[[Sequence[ErrorCode]], None]
 """Called once with the error of each commit, in the request's order."""
 
@@ -97,7 +115,54 @@ class OffsetMetadataManager:
 
     # -- OffsetCommit and TxnOffsetCommit -------------------------------------------------
 
-    def commit(self, group: AnyGroup, request: CommitRequest, respond: CommitCallback) -> None:
+    def encode(
+        self,
+        group_id: str,
+        commits: Sequence[PartitionCommit],
+        retention_ms: int,
+        *,
+        is_transactional: bool,
+    ) -> Steps[EncodedCommits]:
+        """Make the records of commits, before anything is decided: that can be done in steps.
+
+        Raises:
+            KafkaError: a string is longer than a record can hold.
+        """
+        now_ms = self._runtime.clock.now_ms()
+        expire_timestamp_ms = NO_EXPIRY
+        if retention_ms != DEFAULT_RETENTION:
+            expire_timestamp_ms = now_ms + retention_ms
+        encoded = EncodedCommits(
+            EncodedRecords(), {}, AppendedAt(), [ErrorCode.NONE] * len(commits)
+        )
+        for index, commit in enumerate(commits):
+            if index:  # most commits are of one partition, and one step
+                yield
+            if self._is_too_large(commit.metadata):
+                encoded.errors[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                continue
+            position = OffsetAndMetadata(
+                commit.offset,
+                commit.leader_epoch,
+                commit.metadata,
+                now_ms,
+                expire_timestamp_ms,
+                # Kafka keeps no topic id of what a transaction commits.
+                ZERO_UUID if is_transactional else commit.topic_id,
+                encoded.appended_at,
+            )
+            record = offset_record(group_id, commit.topic, commit.partition, position)
+            encoded.records.append((record.key, record.value, now_ms, ()))
+            encoded.positions[commit.topic, commit.partition] = position
+        return encoded
+
+    def commit(
+        self,
+        group: AnyGroup,
+        request: CommitRequest,
+        encoded: EncodedCommits,
+        respond: CommitCallback,
+    ) -> None:
         """Store positions; `respond` is called once they can be seen, or could not be stored.
 
         Raises:
@@ -113,40 +178,15 @@ class OffsetMetadataManager:
                 member = group.members.get(request.member_id)
                 if member is not None:
                     self._sessions.extend(group, member)
-        now_ms = self._runtime.clock.now_ms()
-        expire_timestamp_ms = NO_EXPIRY
-        if request.retention_ms != DEFAULT_RETENTION:
-            expire_timestamp_ms = now_ms + request.retention_ms
-        group_id = group.group_id
-        errors = [ErrorCode.NONE] * len(request.commits)
-        records: list[CoordinatorRecord] = []
-        stored: list[tuple[int, PartitionCommit, OffsetAndMetadata]] = []
-        for index, commit in enumerate(request.commits):
-            if self._is_too_large(commit.metadata):
-                errors[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
-            position = OffsetAndMetadata(
-                commit.offset,
-                commit.leader_epoch,
-                commit.metadata,
-                now_ms,
-                expire_timestamp_ms,
-                # Kafka keeps no topic id of what a transaction commits.
-                commit.topic_id if request.transaction is None else ZERO_UUID,
-            )
-            records.append(offset_record(group_id, commit.topic, commit.partition, position))
-            stored.append((index, commit, position))
-        if records:
-            self._append(group, records, stored, errors, respond, request.transaction)
+        if encoded.records.count:
+            self._append(group, encoded, respond, request.transaction)
         else:
-            respond(errors)
+            respond(encoded.errors)
 
     def _append(
         self,
         group: AnyGroup,
-        records: Sequence[CoordinatorRecord],
-        stored: Sequence[tuple[int, PartitionCommit, OffsetAndMetadata]],
-        errors: list[ErrorCode],
+        encoded: EncodedCommits,
         respond: CommitCallback,
         transaction: AppendInTransaction | None,
     ) -> None:
@@ -154,25 +194,23 @@ class OffsetMetadataManager:
         offsets = group.offsets
 
         def appended(error: ErrorCode, base_offset: int) -> None:
+            errors: Sequence[ErrorCode] = encoded.errors
             if error:
                 answer = commit_error(error)
-                for index, _, _ in stored:
-                    errors[index] = answer
+                errors = [own or answer for own in errors]
             else:
-                for number, (_, commit, position) in enumerate(stored):
-                    topic, partition = commit.topic, commit.partition
-                    position = OffsetAndMetadata(*position[:-1], base_offset + number)
-                    if transaction is None:
-                        offsets.put(topic, partition, position)
-                    else:
-                        offsets.put_pending(transaction.producer_id, topic, partition, position)
+                encoded.appended_at.offset = base_offset
+                if transaction is None:
+                    offsets.put_all(encoded.positions)
+                else:
+                    offsets.put_all_pending(transaction.producer_id, encoded.positions)
             respond(errors)
             in_flight.finish()
 
         in_flight.begin()
         if transaction is not None:
             self._shards.note_pending(group, transaction.producer_id)
-        self._runtime.append(group.partition, records, appended, transaction)
+        self._runtime.append(group.partition, encoded.records, appended, transaction)
 
     def _is_too_large(self, metadata: str) -> bool:
         return len(metadata) > self._runtime.settings.offset_metadata_max_bytes or not fits_string(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ...common.sentinels import NO_EPOCH, ZERO_UUID
 
@@ -50,6 +51,19 @@ class PendingAppends:
 NO_EXPIRY = -1
 
 
+@dataclass(slots=True)
+class AppendedAt:
+    """Where a batch of `__consumer_offsets` is; -1 until it is there.
+
+    All positions of a commit share it, so that the end of a long one takes no look at each.
+    """
+
+    offset: int = -1
+
+
+NOT_APPENDED = AppendedAt()
+
+
 class OffsetAndMetadata(NamedTuple):
     """One committed position.
 
@@ -60,7 +74,7 @@ class OffsetAndMetadata(NamedTuple):
             (OffsetCommit v2 to v4), else -1.
         topic_id: of the topic it was made for, zeros if unknown; a topic that was deleted
             and made again has no committed offsets (KIP-848).
-        record_offset: where the record is in `__consumer_offsets`.
+        appended_at: where its batch is in `__consumer_offsets`, or the record itself.
     """
 
     offset: int
@@ -69,11 +83,15 @@ class OffsetAndMetadata(NamedTuple):
     commit_timestamp_ms: int = -1
     expire_timestamp_ms: int = NO_EXPIRY
     topic_id: bytes = ZERO_UUID
-    record_offset: int = -1
+    appended_at: AppendedAt = NOT_APPENDED
 
     def is_for_topic(self, topic_id: bytes) -> bool:
         """Whether it was made for the topic of that id, as far as both ids are known."""
         return topic_id == self.topic_id or topic_id == ZERO_UUID or self.topic_id == ZERO_UUID
+
+
+Positions: TypeAlias = dict[tuple[str, int], OffsetAndMetadata]
+"""By topic and partition."""
 
 
 class GroupOffsets:
@@ -86,7 +104,7 @@ class GroupOffsets:
 
     def __init__(self) -> None:
         self._topics: dict[str, dict[int, OffsetAndMetadata]] = {}
-        self._pending: dict[int, dict[tuple[str, int], OffsetAndMetadata]] = {}
+        self._pending: dict[int, Positions] = {}
 
     def __bool__(self) -> bool:
         """Whether anything is committed or pending."""
@@ -113,11 +131,16 @@ class GroupOffsets:
 
     def put(self, topic: str, partition: int, position: OffsetAndMetadata) -> None:
         """Commit a position."""
-        partitions = self._topics.get(topic)
-        if partitions is None:
-            self._topics[topic] = {partition: position}
-        else:
-            partitions[partition] = position
+        self.put_all({(topic, partition): position})
+
+    def put_all(self, positions: Positions) -> None:
+        """Commit positions, thousands maybe, in one go: no function is called for each."""
+        topics = self._topics
+        for (topic, partition), position in positions.items():
+            if topic in topics:
+                topics[topic][partition] = position
+            else:
+                topics[topic] = {partition: position}
 
     def remove(self, topic: str, partition: int) -> None:
         """Forget a position, and any that a transaction was about to commit there."""
@@ -141,7 +164,11 @@ class GroupOffsets:
         self, producer_id: int, topic: str, partition: int, position: OffsetAndMetadata
     ) -> None:
         """Note a position that an open transaction would commit."""
-        self._pending.setdefault(producer_id, {})[topic, partition] = position
+        self.put_all_pending(producer_id, {(topic, partition): position})
+
+    def put_all_pending(self, producer_id: int, positions: Positions) -> None:
+        """Note positions that an open transaction would commit."""
+        self._pending.setdefault(producer_id, {}).update(positions)
 
     def is_pending(self, topic: str, partition: int) -> bool:
         """Whether an open transaction would change this partition's position (KIP-447)."""
@@ -160,10 +187,16 @@ class GroupOffsets:
         pending = self._pending.pop(producer_id, {})
         if not committed:
             return
-        for (topic, partition), position in pending.items():
-            current = self.get(topic, partition)
-            if current is None or current.record_offset < position.record_offset:
-                self.put(topic, partition, position)
+        nothing: dict[int, OffsetAndMetadata] = {}
+        topics = self._topics
+        self.put_all(
+            {
+                (topic, partition): position
+                for (topic, partition), position in pending.items()
+                if partition not in (known := topics.get(topic, nothing))
+                or known[partition].appended_at.offset < position.appended_at.offset
+            }
+        )
 
 
 class OffsetsOwner(Protocol):

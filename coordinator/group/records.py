@@ -29,7 +29,7 @@ from ...protocol.internal.versioned import (
 from ...protocol.varints import encode_unsigned_varint
 from ..log import CoordinatorRecord
 from .classic.group import ClassicGroup
-from .offsets import NO_EXPIRY, OffsetAndMetadata
+from .offsets import NO_EXPIRY, AppendedAt, OffsetAndMetadata
 
 OFFSET_KEY_VERSION = 1
 GROUP_KEY_VERSION = 2
@@ -263,7 +263,7 @@ def read_offset_value(value: bytes, record_offset: int) -> OffsetAndMetadata:
         read.commit_timestamp,
         read.expire_timestamp,
         read.topic_id,
-        record_offset,
+        AppendedAt(record_offset),
     )
 
 

@@ -22,6 +22,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
+from ...runtime.long_work import Steps
 from ...runtime.timers import Timer
 from .describing import (
     DescribedTransaction,
@@ -419,7 +420,7 @@ class TransactionCoordinator:
             return DescribedTransaction(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return describe(known, self._runtime.markers.missing(known.name))
 
-    def list_transactions(self, requested: TransactionFilter) -> TransactionList:
+    def list_transactions(self, requested: TransactionFilter) -> Steps[TransactionList]:
         """ListTransactions: the ids coordinated here that pass the filter.
 
         Raises:
@@ -430,9 +431,9 @@ class TransactionCoordinator:
         if self._states.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         now_ms = self._runtime.clock.now_ms()
-        return TransactionList(
-            unknown_states(requested), passing(self._states.ids.values(), requested, now_ms)
-        )
+        unknown = yield from unknown_states(requested)
+        passed = yield from passing(list(self._states.ids.values()), requested, now_ms)
+        return TransactionList(unknown, passed)
 
     def _check_active(self) -> None:
         if not self._is_active:

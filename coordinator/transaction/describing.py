@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
+from ...runtime.long_work import Steps
 from .states import BY_SHOWN, TransactionState
 from .transaction import NO_TOPIC_PARTITIONS, TransactionMetadata
 
@@ -78,26 +79,33 @@ def describe(
     )
 
 
-def unknown_states(requested: TransactionFilter) -> list[str]:
+def unknown_states(requested: TransactionFilter) -> Steps[list[str]]:
     """The states that the filter names and that there are not."""
-    return [name for name in requested.states if name not in BY_SHOWN]
+    unknown = []
+    for name in requested.states:
+        if name not in BY_SHOWN:
+            unknown.append(name)
+        yield
+    return unknown
 
 
 def passing(
     ids: Iterable[TransactionMetadata], requested: TransactionFilter, now_ms: int
-) -> list[ListedTransaction]:
+) -> Steps[list[ListedTransaction]]:
     """The transactional ids that pass the filter."""
     states: set[TransactionState] = {
         BY_SHOWN[name] for name in requested.states if name in BY_SHOWN
     }
     producer_ids = set(requested.producer_ids)
-    return [
-        ListedTransaction(known.name, known.transaction.producer_id, known.transaction.state.shown)
-        for known in ids
-        if (not requested.states or known.transaction.state in states)
-        and (not producer_ids or known.transaction.producer_id in producer_ids)
-        and (
-            requested.duration_ms < 0 or now_ms - known.transaction.start_ms > requested.duration_ms
-        )
-        and (requested.matches is None or requested.matches(known.name))
-    ]
+    passed = []
+    for known in ids:
+        yield
+        now = known.transaction
+        if (
+            (not requested.states or now.state in states)
+            and (not producer_ids or now.producer_id in producer_ids)
+            and (requested.duration_ms < 0 or now_ms - now.start_ms > requested.duration_ms)
+            and (requested.matches is None or requested.matches(known.name))
+        ):
+            passed.append(ListedTransaction(known.name, now.producer_id, now.state.shown))
+    return passed

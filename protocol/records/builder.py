@@ -26,8 +26,36 @@ CRC_AT = 17
 NULL_LENGTH = b"\x01"  # -1 in zigzag
 
 
+class EncodedRecords:
+    """The records of a batch, encoded one by one: for work that is done in steps.
+
+    Attributes:
+        body: their bytes.
+        count: how many they are.
+        base_timestamp: of the first, in ms.
+        max_timestamp: the latest of any, in ms.
+    """
+
+    __slots__ = ("base_timestamp", "body", "count", "max_timestamp")
+
+    def __init__(self) -> None:
+        self.body = bytearray()
+        self.count = 0
+        self.base_timestamp = self.max_timestamp = -1
+
+    def append(self, record: RecordToBuild) -> None:
+        """Encode one more."""
+        key, value, timestamp, headers = record
+        if self.count == 0:
+            self.base_timestamp = self.max_timestamp = timestamp
+        elif timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        append_record(self.body, self.count, timestamp - self.base_timestamp, key, value, headers)
+        self.count += 1
+
+
 def build_batch(
-    records: Iterable[RecordToBuild],
+    records: Iterable[RecordToBuild] | EncodedRecords,
     *,
     base_offset: int = 0,
     compression: Compression = Compression.NONE,
@@ -41,7 +69,8 @@ def build_batch(
     """One batch that holds `records` in order, with consecutive offsets.
 
     Args:
-        records: at least one; each a key, a value, a timestamp in ms and headers.
+        records: at least one; each a key, a value, a timestamp in ms and headers. Where
+            they are encoded already, they are a batch at once, however many they are.
         base_offset: the first record's offset; a leader assigns its own anyway.
         compression: how the records are compressed.
         partition_leader_epoch: stamped on the batch; a leader stamps its own anyway.
@@ -54,15 +83,12 @@ def build_batch(
     Raises:
         ValueError: there are no records.
     """
-    body = bytearray()
-    base_timestamp = max_timestamp = -1
-    count = 0
-    for count, (key, value, timestamp, headers) in enumerate(records, start=1):
-        if count == 1:
-            base_timestamp = max_timestamp = timestamp
-        elif timestamp > max_timestamp:
-            max_timestamp = timestamp
-        append_record(body, count - 1, timestamp - base_timestamp, key, value, headers)
+    if not isinstance(records, EncodedRecords):
+        encoded = EncodedRecords()
+        for record in records:
+            encoded.append(record)
+        records = encoded
+    body, count = records.body, records.count
     if count == 0:
         raise ValueError("a batch holds at least one record")
     payload = body if compression is Compression.NONE else compress(compression, body)
@@ -71,8 +97,8 @@ def build_batch(
     write_header(
         batch,
         count=count,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
+        base_timestamp=records.base_timestamp,
+        max_timestamp=records.max_timestamp,
         attributes=batch_attributes(compression, transactional=transactional, control=control),
         base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,

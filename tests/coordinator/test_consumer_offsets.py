@@ -12,6 +12,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.consumer.checks import check_commit
 from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.offsets import GroupOffsets
+from odradek.runtime.long_work import run_at_once
 
 WEEK_MS = 7 * 24 * 3_600_000
 CHECK_MS = 600_000
@@ -118,7 +119,7 @@ def test_a_deleted_group_leaves_nothing_to_read_back(consumers: ConsumerBench) -
     commit(consumers, ("orders", 0, 5))
     consumers.leave("m1")
     outcome: list[ErrorCode] = []
-    consumers.coordinator.delete_group(GROUP, outcome.append)
+    run_at_once(consumers.coordinator.delete_group(GROUP, outcome.append))
     consumers.log.flush()
     assert outcome == [ErrorCode.NONE]
     left = {}
@@ -133,7 +134,7 @@ def test_who_joins_while_its_group_is_being_deleted_is_a_member(consumers: Consu
     consumers.leave("m1")
     consumers.log.is_held = True
     outcome: list[ErrorCode] = []
-    consumers.coordinator.delete_group(GROUP, outcome.append)
+    run_at_once(consumers.coordinator.delete_group(GROUP, outcome.append))
     joined = consumers.send("m2", 0, topics=["orders"], owned={}, rebalance_timeout_ms=30_000)
     consumers.log.release()
     consumers.log.is_held = False

@@ -1,6 +1,7 @@
 import pytest
 
 from odradek.common.errors import ErrorCode
+from odradek.runtime.long_work import run_at_once
 
 
 def test_a_stable_group_is_described_with_metadata_and_assignments(bench) -> None:
@@ -49,14 +50,15 @@ def three_groups(bench) -> None:
 def test_groups_are_listed_by_state_and_type(
     bench, three_groups: None, states: list[str], types: list[str], listed: set[str]
 ) -> None:
-    groups = bench.coordinator.list_groups(states, types)
+    groups = run_at_once(bench.coordinator.list_groups(states, types))
     assert {group.group_id for group in groups} == listed
     assert {group.group_type for group in groups} <= {"classic"}
 
 
 def test_a_listing_tells_protocol_type_and_state(bench, three_groups: None) -> None:
     reported = {
-        g.group_id: (g.protocol_type, g.state) for g in bench.coordinator.list_groups((), ())
+        g.group_id: (g.protocol_type, g.state)
+        for g in run_at_once(bench.coordinator.list_groups((), ()))
     }
     assert reported == {
         "simple": ("", "Empty"),

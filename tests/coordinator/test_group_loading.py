@@ -10,6 +10,7 @@ from odradek.coordinator.shards import LOAD_SLICE_BYTES
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records
+from odradek.runtime.long_work import run_at_once
 
 
 def test_a_restart_finds_generation_members_assignment_and_offsets_again(bench) -> None:
@@ -102,14 +103,14 @@ def test_groups_of_partitions_that_are_led_elsewhere_are_not_coordinated_here(be
         lambda: bench.commit(("orders", 0, 1)),
         lambda: bench.offsets(),
         lambda: bench.coordinator.describe_group("group"),
-        lambda: bench.coordinator.delete_group("group", print),
+        lambda: run_at_once(bench.coordinator.delete_group("group", print)),
         lambda: bench.coordinator.delete_offsets("group", [("orders", 0)], print),
     ):
         with pytest.raises(KafkaError) as refusal:
             ask()
         assert refusal.value.code is ErrorCode.NOT_COORDINATOR
     assert bench.heartbeat("m", 1) is ErrorCode.NOT_COORDINATOR
-    assert bench.coordinator.list_groups((), ()) == []
+    assert run_at_once(bench.coordinator.list_groups((), ())) == []
 
 
 def test_who_waits_is_told_when_another_broker_takes_over(bench) -> None:
@@ -148,7 +149,7 @@ def test_coming_back_loads_what_was_written_elsewhere_meanwhile(bench) -> None:
     bench.log.put(partition, [(other.key, other.value)])
     bench.coordinator.note_leadership(partition, 2, is_leader=True)
     assert bench.offsets() == {("orders", 0): 5}
-    assert bench.group().offsets.get("orders", 0).record_offset == 1
+    assert bench.group().offsets.get("orders", 0).appended_at.offset == 1
 
 
 def test_hearing_of_a_leadership_twice_changes_nothing(bench) -> None:
@@ -171,7 +172,7 @@ def test_a_long_log_is_loaded_in_slices_and_its_groups_wait_for_the_last(bench) 
             bench.offsets()
         assert refusal.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         with pytest.raises(KafkaError):
-            bench.coordinator.list_groups((), ())
+            run_at_once(bench.coordinator.list_groups((), ()))
         assert bench.heartbeat("m", 1) is ErrorCode.NONE
         bench.timers.run_due(bench.clock.monotonic_ms())
         turns += 1

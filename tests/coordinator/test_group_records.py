@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from odradek.common.errors import KafkaError
-from odradek.coordinator.group.offsets import OffsetAndMetadata
+from odradek.coordinator.group.offsets import AppendedAt, OffsetAndMetadata
 from odradek.coordinator.group.records import (
     GroupKey,
     OffsetKey,
@@ -75,7 +75,7 @@ def test_offset_values_of_every_version_are_read(
     kafka: dict[str, bytes], version: int, leader_epoch: int, expires: int, topic_id: bytes
 ) -> None:
     assert read_offset_value(kafka[f"offset-value-{version}"], 99) == OffsetAndMetadata(
-        4242424242, leader_epoch, "métadata", 1700000000123, expires, topic_id, 99
+        4242424242, leader_epoch, "métadata", 1700000000123, expires, topic_id, AppendedAt(99)
     )
 
 
@@ -133,7 +133,7 @@ def test_what_a_kafka_broker_wrote_is_read_and_written_the_same(data: Path, name
         if isinstance(key, OffsetKey):
             assert offset_key(*key) == record.key
             position = read_offset_value(record.value, record.offset)
-            assert position.record_offset == record.offset
+            assert position.appended_at.offset == record.offset
             assert offset_value(position) == record.value
         else:
             assert isinstance(key, GroupKey)

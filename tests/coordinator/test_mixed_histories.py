@@ -28,6 +28,7 @@ from odradek.coordinator.group.classic.messages import (
 )
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
 from odradek.coordinator.group.consumer_protocol import read_subscription
+from odradek.runtime.long_work import run_at_once
 
 STEPS = 150
 PARTITIONS = 4
@@ -296,7 +297,7 @@ class Life:
             elif owned == set(range(PARTITIONS)) and self.bench.classic_state() == "Stable":
                 return
         shares = {client.name: client.owned for client in self.clients}
-        raise AssertionError(f"{self.bench.coordinator.list_groups((), ())}: {shares}")
+        raise AssertionError(f"{run_at_once(self.bench.coordinator.list_groups((), ()))}: {shares}")
 
 
 def live(seed: int) -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.offset_metadata_manager import PartitionCommit
-from odradek.coordinator.group.offsets import OffsetAndMetadata
+from odradek.coordinator.group.offsets import AppendedAt, OffsetAndMetadata
 from odradek.coordinator.group.records import read_offset_value
 from odradek.protocol.codec.wire import STRING_BYTES_MAX
 
@@ -41,7 +41,7 @@ def test_what_is_stored_is_all_that_the_client_said(bench) -> None:
     bench.commit(PartitionCommit("orders", 3, 42, 7, "note", TOPIC_ID))
     position = bench.group().offsets.get("orders", 3)
     now_ms = bench.clock.now_ms()
-    assert position == OffsetAndMetadata(42, 7, "note", now_ms, -1, TOPIC_ID, 0)
+    assert position == OffsetAndMetadata(42, 7, "note", now_ms, -1, TOPIC_ID, AppendedAt(0))
     ((_, value),) = bench.log.values(bench.group().partition)
     assert read_offset_value(value, 0) == position
 

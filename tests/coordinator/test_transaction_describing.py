@@ -6,6 +6,7 @@ from support.transaction_bench import ID, NOW_MS, TIMEOUT_MS, A, B, TransactionB
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.transaction.describing import TransactionFilter
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.runtime.long_work import run_at_once
 
 
 @pytest.fixture
@@ -14,7 +15,7 @@ def bench() -> TransactionBench:
 
 
 def names(bench: TransactionBench, **requested: object) -> list[str]:
-    listed = bench.coordinator.list_transactions(TransactionFilter(**requested))
+    listed = run_at_once(bench.coordinator.list_transactions(TransactionFilter(**requested)))
     return sorted(each.name for each in listed.transactions)
 
 
@@ -55,7 +56,7 @@ def test_what_cannot_be_described_says_why(bench: TransactionBench) -> None:
 def test_without_filters_all_are_listed(bench: TransactionBench) -> None:
     bench.bring_to(TransactionState.ONGOING)
     bench.init(name="other")
-    found = bench.coordinator.list_transactions(TransactionFilter())
+    found = run_at_once(bench.coordinator.list_transactions(TransactionFilter()))
     assert found.unknown_states == []
     assert sorted(found.transactions) == [
         ("other", 1001, "Empty"),
@@ -74,7 +75,7 @@ def test_filters_must_all_be_passed(bench: TransactionBench) -> None:
 
 def test_states_that_do_not_exist_are_told_and_match_nothing(bench: TransactionBench) -> None:
     bench.init()
-    found = bench.coordinator.list_transactions(TransactionFilter(states=["Running"]))
+    found = run_at_once(bench.coordinator.list_transactions(TransactionFilter(states=["Running"])))
     assert (found.unknown_states, found.transactions) == (["Running"], [])
     assert names(bench, states=["Running", "Empty"]) == [ID]
 

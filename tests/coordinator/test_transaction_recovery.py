@@ -8,6 +8,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.transaction.describing import TransactionFilter
 from odradek.coordinator.transaction.records import transaction_record
 from odradek.coordinator.transaction.states import TransactionState
+from odradek.runtime.long_work import run_at_once
 
 LAST_USABLE = 32_766
 
@@ -157,7 +158,7 @@ def test_while_it_loads_every_request_is_told_to_come_again() -> None:
     assert bench.end((1000, 0)).error is loading
     assert bench.coordinator.describe(ID).error is loading
     with pytest.raises(KafkaError) as refusal:
-        bench.coordinator.list_transactions(TransactionFilter())
+        run_at_once(bench.coordinator.list_transactions(TransactionFilter()))
     assert refusal.value.code is loading
     for _ in range(3):
         bench.advance(0)
@@ -198,7 +199,7 @@ def test_after_the_end_nobody_is_coordinated_here(bench: TransactionBench) -> No
     assert bench.end((1000, 0)).error is ErrorCode.NOT_COORDINATOR
     assert bench.coordinator.describe(ID).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     with pytest.raises(KafkaError) as refusal:
-        bench.coordinator.list_transactions(TransactionFilter())
+        run_at_once(bench.coordinator.list_transactions(TransactionFilter()))
     assert refusal.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     bench.advance(10_000_000)
     assert len(bench.timers) == 0

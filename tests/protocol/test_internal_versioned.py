@@ -14,7 +14,7 @@ from kafka.protocol.consumer.metadata import (
 
 from odradek.coordinator.group import records
 from odradek.coordinator.group import records as record_values
-from odradek.coordinator.group.offsets import OffsetAndMetadata
+from odradek.coordinator.group.offsets import AppendedAt, OffsetAndMetadata
 from odradek.protocol import EncodeError, ProtocolError, UnsupportedVersionError, internal
 from odradek.protocol.internal import versioned
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker
@@ -31,7 +31,9 @@ def test_every_kind_of_record_has_the_schemas_of_its_key_and_value() -> None:
 
 
 def test_a_committed_offset_is_what_the_group_coordinator_writes() -> None:
-    position = OffsetAndMetadata(42, 7, "my metadata", 1_700_000_000_000, -1, bytes(range(16)), 0)
+    position = OffsetAndMetadata(
+        42, 7, "my metadata", 1_700_000_000_000, -1, bytes(range(16)), AppendedAt(0)
+    )
     key = internal.OffsetCommitKey(group="g", topic="t", partition=3)
     value = internal.OffsetCommitValue(
         offset=42,
@@ -47,7 +49,7 @@ def test_a_committed_offset_is_what_the_group_coordinator_writes() -> None:
 
 
 def test_an_offset_with_an_expiry_is_what_the_group_coordinator_writes() -> None:
-    position = OffsetAndMetadata(42, -1, "", 1000, 2000, bytes(16), 0)
+    position = OffsetAndMetadata(42, -1, "", 1000, 2000, bytes(16), AppendedAt(0))
     value = internal.OffsetCommitValue(offset=42, commit_timestamp=1000, expire_timestamp=2000)
     assert versioned.encode_versioned(value, 1) == records.offset_value(position)
 

@@ -13,6 +13,9 @@ from odradek.coordinator.log import (
     LoggedBatch,
     LoggedRecord,
 )
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.builder import EncodedRecords, build_batch
+from odradek.protocol.records.records import iter_records
 
 PARTITIONS = 4
 
@@ -37,10 +40,15 @@ class MemoryLog:
     def append(
         self,
         partition: int,
-        records: Sequence[CoordinatorRecord],
+        records: Sequence[CoordinatorRecord] | EncodedRecords,
         on_complete: AppendCallback,
         transaction: AppendInTransaction | None = None,
     ) -> ErrorCode:
+        if isinstance(records, EncodedRecords):
+            batch = RecordBatch(memoryview(build_batch(records)))
+            records = [
+                CoordinatorRecord(each.key or b"", each.value) for each in iter_records(batch)
+            ]
         error = self.fail_with
         if partition not in self.led:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER

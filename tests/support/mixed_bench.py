@@ -20,6 +20,7 @@ from odradek.protocol.internal.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from odradek.protocol.internal.versioned import decode_versioned, encode_versioned
+from odradek.runtime.long_work import run_at_once
 
 from .consumer_bench import GROUP, ConsumerBench
 from .pending import Pending
@@ -76,7 +77,7 @@ class MixedBench(ConsumerBench):
     @property
     def kind(self) -> str:
         """Which type the group is of."""
-        (listing,) = self.coordinator.list_groups((), ())
+        (listing,) = run_at_once(self.coordinator.list_groups((), ()))
         return listing.group_type
 
     def classic_join(

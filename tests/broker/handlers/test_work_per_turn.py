@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import pytest
 import trio
-from support.selection import slow_unless
+from support.selection import short, slow_unless
 
+from odradek.bench.loads.wire import frame_of
+from odradek.common.errors import ErrorCode
+from odradek.coordinator.transaction.states import TransactionState
+from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.runtime import long_work
-from odradek.tools.benchmarks.worst.requests import UNKNOWN, Candidate, Scene, candidates
+from odradek.tools.benchmarks.worst.requests import SAME, UNKNOWN, Candidate, Scene, candidates
 
 from .conftest import Bench
 
 TOPIC = "orders"
 REQUEST_BYTES = 80_000
+PARTITIONS = 600
 CALLS_PER_TURN_MAX = 10_000
 """Of a step of 64 items, or of a few things that are done in one go: some milliseconds."""
 
@@ -59,6 +65,23 @@ WORST: list[tuple[ApiKey, str]] = [
 ]
 """APIs, and the array that is filled with what is not known."""
 
+OF_COORDINATORS = {
+    ApiKey.OFFSET_COMMIT: ("topics.partitions", SAME),
+    ApiKey.OFFSET_FETCH: ("groups.topics", SAME),
+    ApiKey.OFFSET_DELETE: ("topics.partitions", SAME),
+    ApiKey.JOIN_GROUP: ("protocols", UNKNOWN),
+    ApiKey.SYNC_GROUP: ("assignments", UNKNOWN),
+    ApiKey.LEAVE_GROUP: ("members", UNKNOWN),
+    ApiKey.DESCRIBE_GROUPS: ("groups", UNKNOWN),
+    ApiKey.LIST_GROUPS: ("states_filter", UNKNOWN),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("subscribed_topic_names", UNKNOWN),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("group_ids", UNKNOWN),
+    ApiKey.DESCRIBE_TRANSACTIONS: ("transactional_ids", UNKNOWN),
+    ApiKey.LIST_TRANSACTIONS: ("state_filters", UNKNOWN),
+    ApiKey.DESCRIBE_PRODUCERS: ("topics.partition_indexes", UNKNOWN),
+}
+"""By API of coordinators, the array that is filled, and whether with what is known."""
+
 
 class Work:
     """Counts calls of functions, Python's and C's, between an onlooker's turns.
@@ -75,6 +98,23 @@ class Work:
     def profile(self, _frame: FrameType, event: str, _argument: Any) -> None:
         if event in ("call", "c_call"):
             self._count += 1
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count from now on; what came before does not count."""
+        self.most = self.total = self._count = 0
+        sys.setprofile(self.profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    async def check(self) -> None:
+        """Others had turns, and often enough."""
+        for _ in range(2):  # after one, the onlooker may not have had its turn yet
+            await trio.lowlevel.checkpoint()
+        assert self.total > 2 * CALLS_PER_TURN_MAX, "the request is long"
+        assert self.most <= CALLS_PER_TURN_MAX
 
     async def run(self) -> None:
         while True:
@@ -93,10 +133,10 @@ async def work(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Iterat
     sys.setprofile(None)
 
 
-def worst_request(api: ApiKey, array: str, scene: Scene) -> Candidate:
+def worst_request(api: ApiKey, array: str, scene: Scene, naming: str = UNKNOWN) -> Candidate:
     """The longest that is not refused for its length."""
     for candidate in candidates(api, scene, REQUEST_BYTES):
-        if candidate.shape.startswith(f"{array}: {UNKNOWN}"):
+        if candidate.shape.startswith(f"{array}: {naming}"):
             return candidate
     raise AssertionError(f"{api.name} has no such array")
 
@@ -125,7 +165,10 @@ async def test_others_have_a_turn_after_a_bounded_number_of_calls(
 ) -> None:
     topic_id = await bench.create_topic(TOPIC)
     scene = Scene(bench.broker.broker_id, [TOPIC], 1, {TOPIC: topic_id}, ["g"], ["x"], ["/none"])
-    candidate = worst_request(api, array, scene)
+    await check_turns(bench, work, worst_request(api, array, scene))
+
+
+async def check_turns(bench: Bench, work: Work, candidate: Candidate) -> None:
     while not await answer_to(bench, candidate.frame):
         smaller = candidate.smaller()
         assert smaller is not None
@@ -133,10 +176,112 @@ async def test_others_have_a_turn_after_a_bounded_number_of_calls(
     # What was imported and compiled at the first request is no part of what others cost.
     await trio.lowlevel.checkpoint()
     frame = candidate.frame
-    work.most = work.total = 0
-    sys.setprofile(work.profile)
-    assert await answer_to(bench, frame)
-    sys.setprofile(None)
-    await trio.lowlevel.checkpoint()
-    assert work.total > 2 * CALLS_PER_TURN_MAX, "the request is long"
-    assert work.most <= CALLS_PER_TURN_MAX
+    with work.counted():
+        assert await answer_to(bench, frame)
+    await work.check()
+
+
+async def find_coordinators(bench: Bench) -> None:
+    """Have both coordinators' topics made and loaded."""
+    for kind in (0, 1):
+        request = messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"])
+        answer = await bench.client.call(request, 4)
+        assert not answer.coordinators[0].error_code
+
+
+@pytest.mark.parametrize("api", short(OF_COORDINATORS, 4), ids=lambda api: api.name)
+async def test_what_coordinators_do_takes_turns_as_well(
+    bench: Bench, work: Work, api: ApiKey
+) -> None:
+    topic_id = await bench.create_topic(TOPIC)
+    await find_coordinators(bench)
+    scene = Scene(bench.broker.broker_id, [TOPIC], 1, {TOPIC: topic_id}, ["g"], ["x"], ["/none"])
+    array, naming = OF_COORDINATORS[api]
+    if naming == SAME:
+        await bench.client.call(commit("g", 1), 8)
+    await check_turns(bench, work, worst_request(api, array, scene, naming))
+
+
+def commit(group_id: str, count: int) -> messages.OffsetCommitRequest:
+    request = messages.OffsetCommitRequest
+    partitions = [request.OffsetCommitRequestPartition(partition_index=n) for n in range(count)]
+    topic = request.OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)
+    return request(group_id=group_id, generation_id_or_member_epoch=-1, topics=[topic])
+
+
+async def test_a_group_of_many_offsets_is_deleted_in_turns(bench: Bench, work: Work) -> None:
+    await bench.create_topic(TOPIC, PARTITIONS)
+    await find_coordinators(bench)
+    groups = ["first", "second"]
+    for group_id in groups:
+        answer = await bench.client.call(commit(group_id, PARTITIONS), 8)
+        assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.NONE}
+    delete = messages.DeleteGroupsRequest
+    for group_id in groups:
+        with work.counted():
+            answer = await bench.client.call(delete(groups_names=[group_id]), 2)
+        assert answer.results[0].error_code == ErrorCode.NONE
+    await work.check()
+
+
+async def begin_transaction(bench: Bench) -> tuple[int, int]:
+    """A producer whose transaction has all partitions of the topic."""
+    initialize = messages.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
+    producer = await bench.client.call(initialize, 4)
+    add = messages.AddPartitionsToTxnRequest
+    topics = [add.AddPartitionsToTxnTopic(name=TOPIC, partitions=list(range(PARTITIONS)))]
+    answer = await bench.client.call(
+        add(
+            v3_and_below_transactional_id="x",
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=topics,
+        ),
+        3,
+    )
+    (of_topic,) = answer.results_by_topic_v3_and_below
+    assert {each.partition_error_code for each in of_topic.results_by_partition} == {ErrorCode.NONE}
+    return producer.producer_id, producer.producer_epoch
+
+
+async def test_the_markers_of_a_transaction_of_many_partitions_are_written_in_turns(
+    bench: Bench, work: Work
+) -> None:
+    await bench.create_topic(TOPIC, PARTITIONS)
+    await find_coordinators(bench)
+    for _ in range(2):
+        producer_id, epoch = await begin_transaction(bench)
+        end = messages.EndTxnRequest(
+            transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=True
+        )
+        with work.counted():
+            assert not (await bench.client.call(end, 3)).error_code
+            (known,) = bench.broker.coordinators.transaction.ids
+            while known.transaction.state is not TransactionState.COMPLETE_COMMIT:
+                await trio.lowlevel.checkpoint()
+    await work.check()
+
+
+async def test_commits_of_a_transaction_take_turns(bench: Bench, work: Work) -> None:
+    await bench.create_topic(TOPIC, PARTITIONS)
+    await find_coordinators(bench)
+    producer_id, epoch = await begin_transaction(bench)
+    request = messages.TxnOffsetCommitRequest
+    partitions = [
+        request.TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=1)
+        for number in range(PARTITIONS)
+    ]
+    commits = request(
+        transactional_id="x",
+        group_id="g",
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        topics=[request.TxnOffsetCommitRequestTopic(name=TOPIC, partitions=partitions)] * 4,
+    )
+    answer = await bench.client.call(commits, 5)
+    errors = {each.error_code for topic in answer.topics for each in topic.partitions}
+    assert errors == {ErrorCode.NONE}
+    frame = frame_of(commits, 5)
+    with work.counted():
+        assert await answer_to(bench, frame)
+    await work.check()
