@@ -9,6 +9,7 @@ its end.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from random import Random
@@ -383,8 +384,13 @@ class Controller:
                 if (topic := active.context.topic_by_id(topic_id)) is not None
             ]
             outcomes = await TopicOperations(active).delete(topic_ids)
+        going = deque(names)
         with trio.move_on_after(timeout_ms / 1000):
-            while self._active is active and any(self._is_going(active, name) for name in names):
+            while self._active is active:
+                while going and not self._is_going(active, going[0]):
+                    going.popleft()
+                if not going:
+                    break
                 await self._events.wait_until_settled()
         return outcomes
 

@@ -7,7 +7,7 @@ log; where one is not there, or fails, the deletion waits for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -26,6 +26,10 @@ from ..partitions.states import PartitionStatus, ReplicaStatus
 from .topic_nodes import remove_topic_nodes
 
 logger = logging.getLogger(__name__)
+
+PARTITIONS_PER_STEP = 25
+"""Topics that have so many partitions together, or one that has more, are one request to each
+broker: a request for each topic made every broker copy its metadata as often."""
 
 DELETED: frozenset[ErrorCode] = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 """Answers to StopReplica after which a replica's log is gone."""
@@ -63,35 +67,48 @@ class TopicDeletion:
         topic.is_being_deleted = True
 
     async def begin(self, topics: Iterable[Topic]) -> None:
-        """Delete topics that are marked, as far as their brokers are there."""
+        """Delete topics that are marked, some at a time, as far as their brokers are there."""
+        step: list[Topic] = []
+        partition_count = 0
         for topic in topics:
             assert topic.is_being_deleted, f"{topic.name} is not marked for deletion"
             topic.reassignments.clear()  # wherever its replicas were going to, they all go
-            await self._begin(topic)
+            step.append(topic)
+            partition_count += len(topic.assignment)
+            if partition_count >= PARTITIONS_PER_STEP:
+                await self._begin(step)
+                step, partition_count = [], 0
+        if step:
+            await self._begin(step)
 
-    async def _begin(self, topic: Topic) -> None:
-        self.batch.add_update_metadata(self.context.live_brokers, topic)
+    async def _begin(self, topics: Sequence[Topic]) -> None:
+        for topic in topics:
+            self.batch.add_update_metadata(self.context.live_brokers, topic)
         self.batch.send()
-        partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
-        for item in partitions:
-            topic.statuses.setdefault(item.partition, PartitionStatus.NEW)
-        self.partitions.set_status(partitions, PartitionStatus.OFFLINE)
-        await self._delete_replicas(topic)
+        for topic in topics:
+            partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
+            for item in partitions:
+                topic.statuses.setdefault(item.partition, PartitionStatus.NEW)
+            self.partitions.set_status(partitions, PartitionStatus.OFFLINE)
+        await self._delete_replicas(topics)
 
-    async def _delete_replicas(self, topic: Topic) -> None:
-        """Send each broker StopReplica; the deletion waits for brokers that are not there."""
+    async def _delete_replicas(self, topics: Sequence[Topic]) -> None:
+        """Send each broker StopReplica; the deletions wait for brokers that are not there."""
         here: list[PartitionAndReplica] = []
         away: list[PartitionAndReplica] = []
-        for replica in topic.replicas():
-            status = self.context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
-            if status in STOPPABLE:
-                (here if self.context.is_online(replica) else away).append(replica)
+        for topic in topics:
+            away_before = len(away)
+            for replica in topic.replicas():
+                status = self.context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
+                if status in STOPPABLE:
+                    (here if self.context.is_online(replica) else away).append(replica)
+            topic.deletion_waits = len(away) > away_before
         await self.replicas.change([*here, *away], ReplicaStatus.OFFLINE)
         await self.replicas.change(away, ReplicaStatus.DELETION_INELIGIBLE)
         await self.replicas.change(here, ReplicaStatus.DELETION_STARTED)
-        topic.deletion_waits = bool(away)
         self.batch.send()
-        await self._finish(topic)
+        for topic in topics:
+            await self._finish(topic)
 
     async def answered(self, broker_id: int, errors: PartitionErrors) -> None:
         """A broker says which of the replicas it was to delete are gone."""
@@ -134,7 +151,7 @@ class TopicDeletion:
             if topic.is_being_deleted and any(
                 replica.broker_id in broker_ids for replica in topic.replicas()
             ):
-                await self._delete_replicas(topic)
+                await self._delete_replicas([topic])
 
     async def directories_changed(self, broker_id: int) -> None:
         """A broker's log directories are not what they were: it gets the StopReplica again."""

@@ -7,10 +7,12 @@ from support.elected import ElectedController
 
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
+from odradek.controller.channel.channel import UpdateMetadata
 from odradek.controller.context import PartitionAndReplica
 from odradek.controller.fenced_store import ControllerMoved
 from odradek.controller.partitions.states import PartitionStatus, ReplicaStatus
 from odradek.controller.topics.planning import TopicCreation
+from odradek.controller.topics.topic_deletion import PARTITIONS_PER_STEP
 from odradek.controller.topics.topic_nodes import remove_topic_nodes
 from odradek.metadata_store import znodes
 
@@ -236,3 +238,19 @@ async def test_a_controller_that_was_replaced_removes_nothing_of_a_topic_made_an
         await remove_topic_nodes(former, "t")
     assert (await controller.assigned()).topic_id == made_anew.topic_id
     assert await controller.state() == (3, 0, (3,))
+
+
+async def test_topics_that_are_deleted_together_are_few_requests(
+    controller: ElectedController,
+) -> None:
+    names = [f"t{number}" for number in range(3 * PARTITIONS_PER_STEP)]
+    for name in names:
+        await controller.create(name, {0: (1, 2)})
+    controller.channel.sent.clear()
+    topic_ids = [controller.topic(name).topic_id for name in names]
+    assert await controller.topics.delete(topic_ids) == dict.fromkeys(topic_ids)
+    await controller.settle()
+    assert [await is_gone(controller, name) for name in names] == [True] * len(names)
+    to_broker = [request for broker_id, request in controller.channel.sent if broker_id == 1]
+    assert len([each for each in to_broker if isinstance(each, UpdateMetadata)]) <= 4
+    assert sorted(controller.stopped(1)) == sorted((name, 0, True) for name in names)
