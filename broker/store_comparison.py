@@ -1,8 +1,9 @@
 """A start compares the logs of a broker with its metadata store, before anybody is served.
 
 The rule. A broker notes in its log directories (`storage/checkpoint/store_reference.py`) the
-store's incarnation and the highest creation id it has seen there, before it makes a log. A store of
-another incarnation, or one that has not come as far, has *lost* topics; a folder without the note
+store's incarnation, the highest creation id it has seen there, and how often topics had come and
+gone, before it makes a log. A store of another incarnation, or one that has not come as far, has
+*lost* topics; a folder without the note
 goes by whether the store has any topic at all. Then:
 
 - A store that has lost nothing is right: a log whose topic it does not know, or knows under another
@@ -38,7 +39,7 @@ from typing import NamedTuple
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, NodeExists, NoNode
-from ..metadata_store.store import MetadataStore, ensure_paths
+from ..metadata_store.store import MetadataStore, StoredNode, ensure_paths
 from ..metadata_store.znodes import CorruptNode, TopicNode
 from ..runtime.rng import random_uuid, uuid_to_text
 from ..storage.checkpoint.store_reference import StoreReference
@@ -83,14 +84,18 @@ class StoreComparison:
             MetadataStoreError: the store does not answer.
         """
         logs = self.log_manager.logs
-        (node,) = await self.store.get_many([znodes.STORE_INCARNATION])
+        node, topics = await self.store.get_many([znodes.STORE_INCARNATION, znodes.TOPICS])
         incarnation = None if node is None else node.data.decode("utf-8", "replace")
+        topics_version = 0 if topics is None else topics.child_version
         reference = _latest(self.log_manager.directories.store_references(), incarnation)
         if reference is None:
             has_lost = bool(logs) and not await self._has_topics()
         else:
             has_lost = reference.incarnation != incarnation or (
-                self.store.opened_at is not None and self.store.opened_at <= reference.position
+                (self.store.opened_at is not None and self.store.opened_at <= reference.position)
+                # An ensemble of ZooKeeper servers begins an epoch of its own each time, and so a
+                # restored one may count on past what is noted.
+                or topics_version < reference.topics_version
             )
         if has_lost or incarnation is None:
             await self._begin_incarnation()
@@ -188,7 +193,8 @@ class StoreReferences:
             for state in states.values():
                 broker_ids.update(state.replicas)
                 leader_epoch = max(leader_epoch, state.leader_epoch)
-        await self._note(broker_epoch, broker_ids, leader_epoch)
+        (topics,) = await self._store.get_many([znodes.TOPICS])
+        await self._note(broker_epoch, topics, broker_ids, leader_epoch)
         cache.listeners.append(lambda: self._note_brokers(cache))
         self._note_brokers(cache)
 
@@ -199,14 +205,20 @@ class StoreReferences:
             broker_ids: of their replicas.
         """
         try:
-            nodes = await self._store.get_many([znodes.topic_path(name) for name in topics])
-            await self._note(
-                max((node.creation_id for node in nodes if node is not None), default=0), broker_ids
-            )
+            paths = [znodes.TOPICS, *map(znodes.topic_path, topics)]
+            parent, *nodes = await self._store.get_many(paths)
+            position = max((node.creation_id for node in nodes if node is not None), default=0)
+            await self._note(position, parent, broker_ids)
         except MetadataStoreError as error:
             logger.warning("the metadata store is not noted beside new logs: %s", error)
 
-    async def _note(self, position: int, broker_ids: Iterable[int], leader_epoch: int = 0) -> None:
+    async def _note(
+        self,
+        position: int,
+        topics: StoredNode | None,
+        broker_ids: Iterable[int],
+        leader_epoch: int = 0,
+    ) -> None:
         former = self._written
         if former is None:
             (node,) = await self._store.get_many([znodes.STORE_INCARNATION])
@@ -220,6 +232,9 @@ class StoreReferences:
             position=max(position, former.position),
             broker_ids=former.broker_ids | frozenset(broker_ids),
             leader_epoch=max(leader_epoch, former.leader_epoch),
+            topics_version=max(
+                0 if topics is None else topics.child_version, former.topics_version
+            ),
         )
         self._write(reference)
 

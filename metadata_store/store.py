@@ -30,11 +30,13 @@ class StoredNode(NamedTuple):
         version: 0 when created, one more with each `set`.
         creation_id: grows with every creation in the store, so a node that was deleted and
             made anew is a different one (ZooKeeper's czxid; Kafka's broker epoch).
+        child_version: how often a child was created or deleted (ZooKeeper's cversion).
     """
 
     data: bytes
     version: int
     creation_id: int
+    child_version: int
 
 
 class Create(NamedTuple):

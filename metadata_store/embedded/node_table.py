@@ -127,7 +127,8 @@ class NodeTable:
     def get(self, path: str) -> StoredNode | None:
         """The node at `path`, if there is one."""
         row = self._connection.execute(
-            "SELECT data, version, creation_id FROM nodes WHERE parent = ? AND name = ?",
+            "SELECT data, version, creation_id, child_version FROM nodes"
+            " WHERE parent = ? AND name = ?",
             split_path(path),
         ).fetchone()
         return None if row is None else StoredNode(*row)

@@ -114,6 +114,8 @@ class ZooKeeperStore(MetadataStore):
         await self._connect(client)
         self.session_id = client.client_id[0]
         self._change_state(SessionState.CONNECTED)
+        await self.get_many(["/"])  # an answer brings the latest transaction id, a connection not
+        self.opened_at = client.last_zxid  # the session itself has counted
 
     async def close(self) -> None:
         """End the session: its ephemeral nodes are gone at once."""
@@ -313,4 +315,4 @@ def _node_of(path: str, result: Any) -> StoredNode | None:
     except NoNode:
         return None
     # Kafka creates the nodes that only hold children without any data.
-    return StoredNode(data or b"", stat.version, stat.czxid)
+    return StoredNode(data or b"", stat.version, stat.czxid, stat.cversion)

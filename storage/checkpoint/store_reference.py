@@ -28,6 +28,7 @@ class StoreReference(NamedTuple):
         directory_ids: the `directory.id` of every log directory of the broker.
         leader_epoch: the highest of any partition of the cluster; a log knows only those in which
             something was written.
+        topics_version: the `child_version` of the topics' parent, as far as the broker has seen.
     """
 
     incarnation: str
@@ -35,6 +36,7 @@ class StoreReference(NamedTuple):
     broker_ids: frozenset[int] = frozenset()
     directory_ids: frozenset[str] = frozenset()
     leader_epoch: int = 0
+    topics_version: int = 0
 
 
 def read_store_reference(files: Files, directory: str) -> StoreReference | None:
@@ -57,6 +59,7 @@ def read_store_reference(files: Files, directory: str) -> StoreReference | None:
             frozenset(map(int, filter(None, fields["brokers"].split(",")))),
             frozenset(filter(None, fields["directories"].split(","))),
             int(fields["leader.epoch"]),
+            int(fields.get("topics.version", 0)),  # a reference of an earlier release has none
         )
     except (KeyError, ValueError) as error:
         logger.warning("ignoring %s, which is damaged: %r", path, error)
@@ -75,5 +78,6 @@ def write_store_reference(files: Files, directory: str, reference: StoreReferenc
         f"brokers={','.join(map(str, sorted(reference.broker_ids)))}\n"
         f"directories={','.join(sorted(reference.directory_ids))}\n"
         f"leader.epoch={reference.leader_epoch}\n"
+        f"topics.version={reference.topics_version}\n"
     )
     files.write_atomically(os.path.join(directory, STORE_REFERENCE_FILE), text.encode("ascii"))

@@ -30,6 +30,7 @@ from odradek.storage.checkpoint.store_reference import (
 )
 from odradek.storage.errors import LogDirectoryError
 from odradek.storage.io.files import REAL_FILES
+from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 TOPIC = "orders"
 NOW_MS = 1_000
@@ -561,6 +562,46 @@ async def test_an_older_store_that_knows_all_topics_is_used_by_several_brokers(
     assert "knows all of their topics" in caplog.text
 
 
+# -- ZooKeeper ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counts_on", [False, True])
+async def test_a_zookeeper_restored_from_a_backup_learns_of_the_topics_made_since(
+    tmp_path: Path, counts_on: bool
+) -> None:
+    """An ensemble begins an epoch of its own, so what it counts may be past what was noted."""
+    server = ZooKeeperProcess(tmp_path / "zookeeper")
+    data, backup = server.folder / "data", tmp_path / "backup"
+    folder, settings = tmp_path / "logs", {"zookeeper.connect": server.address}
+
+    def start_with(files: Path) -> None:
+        server.kill()
+        if files != data:
+            shutil.rmtree(data)
+            shutil.copytree(files, data)
+        server.start()
+
+    server.start()
+    try:
+        await once(folder, create, settings)
+        server.kill()
+        shutil.copytree(data, backup)
+        start_with(data)
+        later_id = await once(folder, lambda broker: create(broker, "later"), settings)
+        known = await once(folder, look, settings)
+        start_with(backup)
+        if counts_on:
+            reference = read_store_reference(REAL_FILES, str(folder))
+            assert reference is not None
+            write_store_reference(REAL_FILES, str(folder), reference._replace(position=0))
+        assert await once(folder, look, settings) == known
+        assert known["later"][0] == later_id
+        assert await once(folder, look, settings) == known
+    finally:
+        server.kill()
+
+
 # -- what contradicts ---------------------------------------------------------------------------
 
 
@@ -676,7 +717,7 @@ def test_a_damaged_note_counts_as_none(
 
 def test_a_note_is_read_as_it_was_written(tmp_path: Path) -> None:
     for reference in (
-        StoreReference("a", 7, frozenset({1, 2}), frozenset({"x", "y"}), 5),
+        StoreReference("a", 7, frozenset({1, 2}), frozenset({"x", "y"}), 5, 3),
         StoreReference("b", 0),
     ):
         write_store_reference(REAL_FILES, str(tmp_path), reference)

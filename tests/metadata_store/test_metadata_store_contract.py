@@ -178,6 +178,18 @@ async def test_a_node_made_anew_has_a_larger_creation_id(store: MetadataStore) -
     assert second.creation_id > first.creation_id
 
 
+async def test_children_that_come_and_go_are_counted(store: MetadataStore) -> None:
+    await store.create("/a")
+    assert (await store.get("/a")).child_version == 0
+    await store.create("/a/b")
+    await store.set("/a/b", b"x")
+    await store.create("/a/b/c")
+    assert (await store.get("/a")).child_version == 1
+    await store.delete("/a/b/c")
+    await store.delete("/a/b")
+    assert (await store.get("/a")).child_version == 2
+
+
 async def test_children_are_the_sorted_names_of_the_next_level(store: MetadataStore) -> None:
     for path in ["/a", "/a/c", "/a/b", "/a/b/deep", "/ab"]:
         await store.create(path)

@@ -190,6 +190,16 @@ async def test_a_session_goes_on_when_the_server_is_killed_and_started_again(
         await store.close()
 
 
+async def test_what_is_made_after_the_opening_has_a_larger_creation_id(open_store: Open) -> None:
+    store = await open_store()
+    await store.create("/a")
+    before = (await store.get("/a")).creation_id
+    other = await open_store()
+    await store.create("/b")
+    assert other.opened_at is not None
+    assert before < other.opened_at < (await store.get("/b")).creation_id
+
+
 async def test_a_read_waits_for_the_server_to_return(
     zookeeper: ZooKeeperProcess, open_store: Open
 ) -> None:
