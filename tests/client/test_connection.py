@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -31,6 +34,7 @@ from odradek.client import (
 )
 from odradek.client.network.connection import SOFTWARE_VERSION
 from odradek.client.properties import connection_settings_of
+from odradek.client.security.sasl import sasl_scram
 from odradek.common.errors import ErrorCode
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import EncodeError
@@ -41,6 +45,14 @@ from odradek.protocol.messages import (
     ProduceRequest,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
+)
+from odradek.protocol.sasl.scram import (
+    SHA_256,
+    ClientFinal,
+    ClientFirst,
+    ScramExchange,
+    ServerFinal,
+    ServerFirst,
 )
 
 CERTIFICATE = Path(__file__).parent / "data" / "broker-1.pem"
@@ -592,6 +604,73 @@ def sessions_answers(broker: ScriptedBroker, refused_from: int = 99) -> None:
         mechanisms=["PLAIN"]
     )
     broker.answers[ApiKey.SASL_AUTHENTICATE] = authenticated
+
+
+SCRAM_PASSWORD = "pencil"
+
+
+def scram_answers(
+    broker: ScriptedBroker, change: Callable[[ServerFirst], ServerFirst], last: bytes | None
+) -> None:
+    """A broker that knows alice's credential, or pretends to.
+
+    Args:
+        change: what becomes of its first message.
+        last: is its last message; None: the right one.
+    """
+    credential = SHA_256.credential(SCRAM_PASSWORD, b"salt", 4096)
+    said: list[Any] = []
+
+    def answer(received: Received) -> SaslAuthenticateResponse:
+        token = bytes(received.body.auth_bytes)
+        if len(broker.requests_of(ApiKey.SASL_AUTHENTICATE)) == 1:
+            first = ClientFirst.decode(token)
+            server_first = change(ServerFirst(first.nonce + "x", credential.salt, 4096))
+            said[:] = [first.bare, server_first.encode()]
+            return SaslAuthenticateResponse(auth_bytes=server_first.encode())
+        exchange = ScramExchange(SHA_256, *said, ClientFinal.decode(token).without_proof)
+        right = ServerFinal(exchange.server_signature(credential.server_key)).encode()
+        return SaslAuthenticateResponse(auth_bytes=right if last is None else last)
+
+    broker.answers[ApiKey.SASL_HANDSHAKE] = lambda received: SaslHandshakeResponse(
+        mechanisms=["SCRAM-SHA-256"]
+    )
+    broker.answers[ApiKey.SASL_AUTHENTICATE] = answer
+
+
+async def test_a_broker_that_knows_the_credential_is_trusted(connect, broker):
+    scram_answers(broker, lambda first: first, None)
+    login = sasl_scram("SCRAM-SHA-256", "alice", SCRAM_PASSWORD)
+    async with connect(authenticate=login) as connection:
+        assert (await connection.request(asking_for("a"))).cluster_id == "a"
+
+
+@pytest.mark.parametrize(
+    ("changes", "last", "why"),
+    [
+        ({"nonce": "another"}, None, "it answers another nonce"),
+        ({"iterations": 0}, None, "it demands 0 iterations"),
+        ({"iterations": 16_385}, None, "it demands 16385 iterations"),
+        ({"iterations": 999_999_999}, None, "it demands 999999999 iterations"),
+        ({"iterations": 10**9}, None, "Invalid SCRAM server first message format"),
+        ({"nonce": ""}, None, "Invalid SCRAM server first message format"),
+        ({}, b"v=" + base64.b64encode(bytes(32)), "it does not know the credential"),
+        ({}, b"v=", "it does not know the credential"),
+        ({}, b"", "Invalid SCRAM server final message format"),
+        ({}, b"v=*", "Invalid SCRAM server final message format"),
+        ({}, b"e=other-error", "refused the credentials: other-error"),
+    ],
+)
+async def test_a_broker_that_does_not_prove_itself_is_not_trusted(
+    connect, broker, changes, last, why
+):
+    scram_answers(broker, lambda first: first._replace(**changes), last)
+    with pytest.raises(AuthenticationError, match=why) as raised:
+        async with connect(authenticate=sasl_scram("SCRAM-SHA-256", "alice", SCRAM_PASSWORD)):
+            pass
+    assert SCRAM_PASSWORD not in str(raised.value)
+    # What it could compute passwords from is sent to no broker that has not begun rightly.
+    assert len(broker.requests_of(ApiKey.SASL_AUTHENTICATE)) == (1 if changes else 2)
 
 
 async def test_a_client_logs_in_again_before_its_session_ends(connect, broker, autojump_clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from functools import partial
 
 import pytest
@@ -152,13 +153,100 @@ def test_scram_does_not_tell_a_wrong_name_from_a_wrong_password(name: str, passw
     assert str(raised.value) == f"{INVALID}mechanism SCRAM-SHA-256"
 
 
-@pytest.mark.parametrize("nonce", ["other", "", "nonce"])
-def test_scram_takes_no_other_nonce_back(nonce: str) -> None:
+def begun(first: ClientFirst) -> tuple[SaslAuthenticator, ServerFirst]:
     made = authenticator()
     made.handshake("SCRAM-SHA-256", 1, 0)
-    made.authenticate(ClientFirst("alice", "nonce").encode(), 0)
+    return made, ServerFirst.decode(made.authenticate(first.encode(), 0).token)
+
+
+def last_message(
+    first: ClientFirst, server_first: ServerFirst, nonce: str, channel: bytes = b"n,,"
+) -> ClientFinal:
+    """One whose proof is right for all that was said, by somebody who knows the password."""
+    salted = SHA_256.salted_password("pencil", server_first.salt, server_first.iterations)
+    without_proof = f"c={base64.b64encode(channel).decode()},r={nonce}"
+    exchange = ScramExchange(SHA_256, first.bare, server_first.encode(), without_proof)
+    return ClientFinal(nonce, exchange.proof(salted), without_proof, channel)
+
+
+FIRST = ClientFirst("alice", "nonce")
+
+
+@pytest.mark.parametrize("change", ["other", "nonce", "{}x", "x{}"])
+def test_scram_takes_no_other_nonce_back(change: str) -> None:
+    made, server_first = begun(FIRST)
+    final = last_message(FIRST, server_first, change.format(server_first.nonce))
     with pytest.raises(RefusedError, match="invalid credentials"):
-        made.authenticate(f"c=biws,r={nonce},p=YQ==".encode(), 0)
+        made.authenticate(final.encode(), 0)
+
+
+@pytest.mark.parametrize("channel", [b"", b"y,,", b"n,a=bob,", b"p=tls-unique,,"])
+def test_scram_takes_no_other_header_back(channel: bytes) -> None:
+    made, server_first = begun(FIRST)
+    with pytest.raises(RefusedError, match="invalid credentials"):
+        made.authenticate(
+            last_message(FIRST, server_first, server_first.nonce, channel).encode(), 0
+        )
+
+
+def malformed(final: ClientFinal) -> dict[str, bytes]:
+    """Last messages that are nearly right."""
+    right, start = final.encode(), final.without_proof.encode()
+    proof = base64.b64encode(final.proof)
+    return {
+        "nothing": b"",
+        "the first again": FIRST.encode(),
+        "no proof": start,
+        "an empty proof": start + b",p=",
+        "a short proof": start + b",p=" + base64.b64encode(final.proof[:-1]),
+        "a long proof": start + b",p=" + base64.b64encode(final.proof + b"x"),
+        "the proof of another hash": start + b",p=" + base64.b64encode(final.proof * 2),
+        "no base64": start + b",p=" + proof[:-1] + b"*",
+        "a proof of zeros": start + b",p=" + base64.b64encode(bytes(32)),
+        "something after the proof": right + b",x=y",
+        "the proof first": b"p=" + proof + b"," + start,
+        "an extension that was not signed": start + b",x=y,p=" + proof,
+        "a mandatory extension": b"m=x," + right,
+        "two nonces": start + b",r=x,p=" + proof,
+        "a NUL": right + b"\0",
+        "not ASCII": right.replace(b"r=", b"r=\xff", 1),
+        "very long": start + b",x=" + b"y" * 500_000 + b",p=" + proof,
+    }
+
+
+@pytest.mark.parametrize("kind", malformed(ClientFinal("r", b"p", "c=biws,r=r", b"n,,")))
+def test_last_messages_that_are_nearly_right_let_nobody_in(kind: str) -> None:
+    made, server_first = begun(FIRST)
+    right = last_message(FIRST, server_first, server_first.nonce)
+    with pytest.raises(RefusedError) as raised:
+        made.authenticate(malformed(right)[kind], 0)
+    assert str(raised.value) == f"{INVALID}mechanism SCRAM-SHA-256"
+    assert made.state is SaslState.FAILED
+    assert made.principal == ""
+    with pytest.raises(ProtocolError):  # nor is there a second attempt
+        made.authenticate(right.encode(), 0)
+
+
+def test_the_same_last_message_without_a_fault_lets_in() -> None:
+    made, server_first = begun(FIRST)
+    made.authenticate(last_message(FIRST, server_first, server_first.nonce).encode(), 0)
+    assert made.principal == "User:alice"
+
+
+def test_the_proof_of_another_login_lets_nobody_in() -> None:
+    exchange = partial(ScramServerExchange, SHA_256, credentials().finder(SHA_256))
+    nonces = iter((b"1" * 24, b"2" * 24))
+    finals = []
+    for _ in range(2):
+        made = SaslAuthenticator(
+            SaslMechanisms({"SCRAM-SHA-256": lambda: exchange(lambda size: next(nonces))}, {}, 0),
+            lambda: WALL_MS,
+        )
+        made.handshake("SCRAM-SHA-256", 1, 0)
+        server_first = ServerFirst.decode(made.authenticate(FIRST.encode(), 0).token)
+        finals.append(last_message(FIRST, server_first, server_first.nonce).encode())
+    with pytest.raises(RefusedError, match="invalid credentials"):
+        made.authenticate(finals[0], 0)
 
 
 def test_too_few_iterations_are_refused() -> None:
