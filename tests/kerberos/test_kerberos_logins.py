@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from uuid import uuid4
 import pytest
 import trio
 from support.kdc import Kdc
+from support.ports import nobody_listens
 
 from odradek.broker.network.listener_security import sasl_listeners
 from odradek.client import (
@@ -190,6 +192,36 @@ def test_a_command_logs_in(broker: Broker, kdc: Kdc, tmp_path: Path) -> None:
 def test_without_tickets_there_is_no_login(broker: Broker) -> None:
     with pytest.raises(AuthenticationError, match="No Kerberos credentials available"):
         produced(broker, {"security.protocol": "SASL_PLAINTEXT"})
+
+
+def test_a_centre_that_is_away_is_named(
+    broker: Broker, kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nobody_listens() as address:
+        known = kdc.configuration.read_text()
+        moved = tmp_path / "krb5.conf"
+        moved.write_text(re.sub(r"kdc = \S+", f"kdc = {address}", known))
+        monkeypatch.setenv("KRB5_CONFIG", str(moved))
+        with pytest.raises(AuthenticationError, match="Cannot contact any KDC for realm 'ODRADEK"):
+            # By a keytab of its own: for the others there are tickets already.
+            produced(broker, of_librdkafka(kdc, "other/localhost"))
+
+
+@pytest.mark.parametrize("text", [None, "[libdefaults", ""], ids=["none", "broken", "empty"])
+def test_without_a_configuration_of_kerberos_a_broker_says_so_or_starts(
+    kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    """Keys need no realm of this machine; a file that cannot be read is an error of Kerberos."""
+    path = tmp_path / "krb5.conf"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("KRB5_CONFIG", str(path))
+    made = DynamicConfig(BrokerConfig.from_sources(broker_settings(kdc)))
+    if text == "[libdefaults":
+        with pytest.raises(ConfigError, match="Kerberos configuration file"):
+            sasl_listeners(made, ManualClock())
+    else:
+        assert sasl_listeners(made, ManualClock()) is not None
 
 
 def test_an_unknown_service_has_no_ticket(broker: Broker, kdc: Kdc) -> None:
