@@ -82,7 +82,6 @@ NOT_YET: frozenset[str] = frozenset(
         "log.message.timestamp.difference.max.ms",
         "offsets.commit.required.acks",
         "offsets.load.buffer.size",
-        "queued.max.request.bytes",
         "queued.max.requests",
         "replica.socket.receive.buffer.bytes",
         "reserved.broker.max.id",
@@ -115,6 +114,10 @@ REFUSED = {
     "config.providers": "values are not looked up elsewhere, but taken as they are",
     "create.topic.policy.class.name": _JAVA,
     "principal.builder.class": _JAVA,
+    "queued.max.request.bytes": (
+        "requests wait in their clients' sockets, and what is read of them is bounded for each "
+        "connection, by max.connections and socket.request.max.bytes"
+    ),
     "sasl.client.callback.handler.class": _JAVA,
     "sasl.oauthbearer.jwt.retriever.class": _JAVA,
     "security.providers": _JAVA,

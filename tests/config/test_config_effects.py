@@ -155,7 +155,8 @@ def test_no_other_setting_of_security_is_accepted_without_an_effect():
 @pytest.mark.parametrize("name", [name for name in BROKER_DEFINITIONS if why_refused(name)])
 def test_setting_that_nobody_would_enforce_is_refused_unless_it_is_the_default(name):
     definition = BROKER_DEFINITIONS[name]
-    other = {ConfigType.BOOLEAN: "true", ConfigType.INT: "7"}.get(definition.type, "other")
+    numbers = {ConfigType.BOOLEAN: "true", ConfigType.INT: "7", ConfigType.LONG: "7"}
+    other = numbers.get(definition.type, "other")
     if name == "sasl.oauthbearer.assertion.algorithm":
         other = "ES256"
     for key in (name, f"listener.name.out.{name}"):
