@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from support.tls_server import HELLO, tls_server
 
 from odradek.config.broker_config import BrokerConfig
@@ -131,6 +132,26 @@ async def test_replaced_truststore_of_one_listener_is_taken_up(files, authority,
         trusted.write_bytes(both)
         await server.tls.look_at_files()
         assert "CN=billing" in await server.ask(server.client(shown))
+
+
+async def test_key_that_is_encrypted_comes_with_its_password(files, authority):
+    """As an operator gives both with `password.encoder.secret` set: in one change."""
+    later = authority.issue(*NAMES, common_name="broker", file_name="later")
+    pem = Path(later.keystore).read_bytes()
+    encrypted = serialization.load_pem_private_key(pem, None).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"hunter2"),
+    )
+    Path(later.keystore).write_bytes(encrypted + pem[pem.index(b"-----BEGIN CERTIFICATE") :])
+    password = "listener.name.ssl.ssl.key.password"
+    async with tls_server(files) as server:
+        for wrong in ({}, {password: "hunter3"}):
+            with pytest.raises(ConfigError, match="Listener SSL cannot speak TLS") as raised:
+                change(server, {LOCATION: later.keystore, **wrong})
+            assert "hunter" not in str(raised.value)
+        change(server, {LOCATION: later.keystore, password: "hunter2"})
+        assert await shown_serial(server) == serial_of(later)
 
 
 async def test_connections_that_are_there_stay(files, authority):
