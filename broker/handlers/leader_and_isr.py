@@ -2,7 +2,8 @@
 
 Behaviour: a request of an older controller is STALE_CONTROLLER_EPOCH, one meant for this
 broker before its restart STALE_BROKER_EPOCH, as a whole; an older leader epoch is that of
-one partition (STALE_CONTROLLER_EPOCH, as Kafka answers it). A partition whose log directory
+one partition (STALE_CONTROLLER_EPOCH, as Kafka answers it), and so are epochs far ahead that no
+controller has written, which Kafka takes. A partition whose log directory
 failed is KAFKA_STORAGE_ERROR. A partition that there cannot be has the whole refused, with
 INVALID_TOPIC_EXCEPTION or INVALID_PARTITIONS. One that names all replicas has the others given up;
 their files stay. Topic settings do not travel in it: they are read from the metadata store.
@@ -20,6 +21,8 @@ from ...protocol import messages
 from ...runtime.long_work import Pace, Steps, in_batches, run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
+    KnownEpochs,
+    find_unwritten,
     require_broker,
     require_current_broker_epoch,
     require_known_controller,
@@ -46,11 +49,15 @@ async def handle_leader_and_isr(
     topics = await run_in_steps(named_topics(body))
     configs = await read_topic_overrides(context.metadata_store, topics)
     states = await run_in_steps(decode_leader_and_isr(body, lambda topic: configs.get(topic, {})))
+    unwritten = await find_unwritten(context, states, lambda each: _known_epochs(context, each))
+    named = {state.topic_partition for state in states}
+    topic_ids = {state.topic: state.topic_id for state in states}
+    states = [state for state in states if state.topic_partition not in unwritten]
     news = [s for s in states if context.log_manager.get_log(s.topic_partition) is None]
     if news:
         replicas = {broker_id for state in news for broker_id in state.replicas}
         await context.store_references.before_logs({state.topic for state in news}, replicas)
-    errors: dict[TopicPartition, ErrorCode] = {}
+    errors = dict.fromkeys(unwritten, ErrorCode.STALE_CONTROLLER_EPOCH)
     pace = Pace()
     for batch in in_batches(states, PARTITIONS_PER_STEP):
         await pace.keep()
@@ -58,11 +65,15 @@ async def handle_leader_and_isr(
             body.controller_id, body.controller_epoch, batch
         )
     if body.type == FULL:
-        named = {state.topic_partition for state in states}
         context.replica_manager.keep_only(body.controller_epoch, named)
-    return await run_in_steps(
-        _answer(request.api_version, errors, {s.topic: s.topic_id for s in states})
-    )
+    return await run_in_steps(_answer(request.api_version, errors, topic_ids))
+
+
+def _known_epochs(context: HandlerContext, topic_partition: TopicPartition) -> KnownEpochs:
+    partition = context.replica_manager.get_partition(topic_partition)
+    if partition is None:
+        return KnownEpochs()
+    return KnownEpochs(partition.leader_epoch, partition.partition_epoch)
 
 
 def _answer(

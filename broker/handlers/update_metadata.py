@@ -3,7 +3,8 @@
 Behaviour: the request becomes the new snapshot at once, whole (article 000), though a long
 one is read in steps. One of an older
 controller is STALE_CONTROLLER_EPOCH, one meant for this broker before its restart
-STALE_BROKER_EPOCH. The group coordinator forgets the offsets of partitions that were deleted.
+STALE_BROKER_EPOCH. Of a partition whose epochs are far ahead of what any controller has written,
+what was known stays. The group coordinator forgets the offsets of partitions that were deleted.
 Version notes: 0 knows one plain listener for each broker, 3 names listeners, 4 tells offline
 replicas, 5 groups by topic and brings the broker's epoch, 7 topic ids.
 Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
@@ -11,15 +12,19 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.partition_state import PartitionState
+from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_update_metadata, named_topics
-from ...metadata.metadata_cache import MetadataUpdate
+from ...metadata.metadata_cache import MetadataCache, MetadataUpdate
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
+    KnownEpochs,
+    find_unwritten,
     require_broker,
     require_current_broker_epoch,
     require_known_controller,
@@ -45,6 +50,11 @@ async def handle_update_metadata(
     known = cache.snapshot.topic_configs
     steps = decode_update_metadata(body, lambda topic: known.get(topic) or read.get(topic, {}))
     update = await run_in_steps(steps)
+    unwritten = await find_unwritten(
+        context, update.partition_states, lambda each: _known_epochs(cache, each)
+    )
+    if unwritten:
+        update = _without(update, unwritten, cache)
     if cache.snapshot.topic_configs is not known:
         update = _with_configs(update, {**read, **cache.snapshot.topic_configs})
     if not context.replica_manager.admit_controller(body.controller_epoch):
@@ -53,6 +63,27 @@ async def handle_update_metadata(
     if deleted:
         context.coordinators.group.delete_partition_offsets(deleted)
     return messages.UpdateMetadataResponse()
+
+
+def _known_epochs(cache: MetadataCache, topic_partition: TopicPartition) -> KnownEpochs:
+    state = cache.get_partition_info(*topic_partition)
+    return (
+        KnownEpochs() if state is None else KnownEpochs(state.leader_epoch, state.partition_epoch)
+    )
+
+
+def _without(
+    update: MetadataUpdate, unwritten: Set[TopicPartition], cache: MetadataCache
+) -> MetadataUpdate:
+    """The update, with what was known before of partitions whose new state is refused."""
+    states = []
+    for state in update.partition_states:
+        kept: PartitionState | None = state
+        if state.topic_partition in unwritten:
+            kept = cache.get_partition_info(*state.topic_partition)
+        if kept is not None:
+            states.append(kept)
+    return update._replace(partition_states=states)
 
 
 def _with_configs(

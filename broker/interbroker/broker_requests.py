@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.partition_state import PartitionState
+from ...common.topic_partition import TopicPartition
 from ...controller.registration import read_controller_epoch
+from ...controller.topics.topic_nodes import decode_leadership
+from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.requests import Request
 
 logger = logging.getLogger(__name__)
+
+EPOCHS_AHEAD_MAX: Final = 1_000
+"""A leader or partition epoch that is more than so many ahead of the known one is looked up."""
+
+
+class KnownEpochs(NamedTuple):
+    """Of a partition."""
+
+    leader_epoch: int = -1
+    partition_epoch: int = -1
 
 
 async def require_broker(context: HandlerContext, request: Request[object]) -> None:
@@ -68,3 +84,52 @@ async def require_known_controller(context: HandlerContext, controller_epoch: in
             raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
     if not replica_manager.admit_controller(controller_epoch):
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
+
+
+async def find_unwritten(
+    context: HandlerContext,
+    states: Sequence[PartitionState],
+    known: Callable[[TopicPartition], KnownEpochs],
+) -> set[TopicPartition]:
+    """The partitions of which a controller tells epochs far ahead of what it has written.
+
+    Every later state of such a partition would be refused as an older one, until this broker is
+    started again; Kafka takes it. A controller writes before it tells, so the store knows an epoch
+    that is true. It is read only for epochs that are far ahead.
+
+    Args:
+        known: the epochs of a partition that this broker knows.
+
+    Raises:
+        MetadataStoreError: the store does not answer.
+    """
+    ahead = []
+    for state in states:
+        epochs = known(state.topic_partition)
+        if (
+            state.leader_epoch - epochs.leader_epoch > EPOCHS_AHEAD_MAX
+            or state.partition_epoch - epochs.partition_epoch > EPOCHS_AHEAD_MAX
+        ):
+            ahead.append(state)
+    if not ahead:
+        return set()
+    nodes = await context.metadata_store.get_many(
+        [znodes.partition_state_path(*state.topic_partition) for state in ahead]
+    )
+    unwritten = set()
+    for state, node in zip(ahead, nodes, strict=True):
+        written = decode_leadership(state.topic, state.partition, node)
+        if (
+            written is None
+            or state.leader_epoch > written.leader_epoch
+            or state.partition_epoch > written.partition_epoch
+        ):
+            logger.warning(
+                "refused a state of %s with leader epoch %d and partition epoch %d: no controller "
+                "has written them",
+                state.topic_partition,
+                state.leader_epoch,
+                state.partition_epoch,
+            )
+            unwritten.add(state.topic_partition)
+    return unwritten

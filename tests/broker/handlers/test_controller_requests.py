@@ -13,12 +13,13 @@ import trio
 from odradek.broker.request.dispatch import LONG_FRAME_BYTES
 from odradek.client.errors import ConnectError
 from odradek.common.errors import ErrorCode
+from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
 from odradek.metadata.metadata_cache import MetadataSnapshot, MetadataUpdate
 from odradek.metadata.metadata_waiting import wait_for_metadata
 from odradek.metadata_store import znodes
 from odradek.metadata_store.errors import MetadataStoreError, SessionExpired, StoreUnreachable
-from odradek.metadata_store.store import StoredNode
+from odradek.metadata_store.store import StoredNode, ensure_paths
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
@@ -92,7 +93,9 @@ async def update(
     return int(answer.error_code)
 
 
-async def lead(bench: "Bench", leader: int, leader_epoch: int, **more: Any) -> Any:
+async def lead(
+    bench: "Bench", leader: int, leader_epoch: int, *, partition_epoch: int = 0, **more: Any
+) -> Any:
     """Send a LeaderAndIsr for partition 0 of `t`."""
     await elect(bench)
     fields = {"controller_epoch": EPOCH, **more}
@@ -108,6 +111,7 @@ async def lead(bench: "Bench", leader: int, leader_epoch: int, **more: Any) -> A
                             partition_index=0,
                             leader=leader,
                             leader_epoch=leader_epoch,
+                            partition_epoch=partition_epoch,
                             isr=[leader],
                             replicas=[1, 7],
                             is_new=True,
@@ -218,6 +222,54 @@ async def test_leading_and_following_are_taken_up_and_older_leaders_refused(benc
     assert partition.is_leader
     await lead(bench, 7, 6)
     assert (partition.is_leader, partition.leader, partition.leader_epoch) == (False, 7, 6)
+
+
+LAST_EPOCH = 2**31 - 1
+
+
+async def write_state(bench: "Bench", leader_epoch: int) -> None:
+    """Have the store hold a state of partition 0 of `t`."""
+    state = LeaderAndIsr(EPOCH, 1, leader_epoch, (1,))
+    path = znodes.partition_state_path("t", 0)
+    await ensure_paths(bench.broker.metadata_store, [path])
+    await bench.broker.metadata_store.set(path, znodes.encode_partition_state(state))
+
+
+@pytest.mark.parametrize("epochs", [(LAST_EPOCH, 1), (6, LAST_EPOCH)])
+@pytest.mark.parametrize("is_hosted", [True, False])
+async def test_an_epoch_far_ahead_that_nobody_has_written_makes_no_partition_unusable(
+    bench: "Bench", epochs: tuple[int, int], is_hosted: bool
+) -> None:
+    if is_hosted:
+        await lead(bench, 1, 5)
+    await write_state(bench, 5)
+    answer = await lead(bench, 7, epochs[0], partition_epoch=epochs[1])
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    answer = await lead(bench, 1, 6, partition_epoch=2)
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.NONE
+    partition = bench.broker.replica_manager.get_partition(TopicPartition("t", 0))
+    assert partition is not None
+    assert (partition.is_leader, partition.leader_epoch) == (True, 6)
+
+
+async def test_an_epoch_far_ahead_that_was_written_is_true(bench: "Bench") -> None:
+    await lead(bench, 1, 5)
+    await write_state(bench, 5_000)
+    answer = await lead(bench, 1, 5_000)
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.NONE
+
+
+async def test_clients_are_not_told_of_a_leader_epoch_that_nobody_has_written(
+    bench: "Bench",
+) -> None:
+    await write_state(bench, 5)
+    topic = reported("t", 1, 1)
+    assert await update(bench, topic) == ErrorCode.NONE
+    topic.partition_states[0].leader_epoch = LAST_EPOCH
+    topic.partition_states[1].leader_epoch = 3
+    assert await update(bench, topic) == ErrorCode.NONE
+    known = bench.broker.metadata_cache.snapshot.partition_states["t"]
+    assert [known[each].leader_epoch for each in (0, 1)] == [0, 3]
 
 
 async def test_who_asks_a_follower_is_told_that_it_does_not_lead(bench: "Bench") -> None:
