@@ -27,6 +27,7 @@ from ...metadata_store.store import (
     ensure_paths,
 )
 from ...runtime.clock import Clock
+from ...runtime.long_work import Steps
 from ...security.authorizer.acl_authorizer import AclAuthorizer
 from .change_notifications import ChangeNotifications
 
@@ -184,8 +185,11 @@ class AclManager:
         gone = frozenset(entries)
         await self._alter(pattern, lambda present: present - gone)
 
-    def matching(self, requested: AclFilter) -> dict[ResourcePattern, set[AclEntry]]:
-        """By pattern, the entries that a filter is for, as this broker knows them."""
+    def matching(self, requested: AclFilter) -> Steps[dict[ResourcePattern, set[AclEntry]]]:
+        """By pattern, the entries that a filter is for, as this broker knows them.
+
+        It yields after each that is looked at: see `run_in_steps`.
+        """
         return self.authorizer.matching(requested)
 
     async def _alter(

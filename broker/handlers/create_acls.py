@@ -8,14 +8,13 @@ Version notes: 2 is flexible; 3 adds the resource type USER.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...common.errors import KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.errors import ProtocolError
-from ..request.acl_filters import RequestedAcl, acls_to_alter, read_acl
+from ...runtime.long_work import Pace, map_in_steps, run_in_steps
+from ..request.acl_filters import acls_to_alter, read_acl
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, Task
 from ..request.requests import Request
@@ -23,24 +22,24 @@ from ..request.requests import Request
 
 def handle_create_acls(
     context: HandlerContext, request: Request[messages.CreateAclsRequest]
-) -> Task[messages.CreateAclsResponse] | Parked:
+) -> Task[messages.CreateAclsResponse]:
     """Add the ACLs of the request."""
-    try:
-        requested = [read_acl(creation) for creation in request.body.creations]
-    except ProtocolError as error:
-        request.connection.fail(f"CreateAcls: {error}")
-        return PARKED
-    return Task(_create(context, request, requested))
+    return Task(_create(context, request))
 
 
 async def _create(
-    context: HandlerContext,
-    request: Request[messages.CreateAclsRequest],
-    requested: Sequence[RequestedAcl | KafkaError],
-) -> messages.CreateAclsResponse:
+    context: HandlerContext, request: Request[messages.CreateAclsRequest]
+) -> messages.CreateAclsResponse | Parked:
+    try:
+        requested = await run_in_steps(map_in_steps(read_acl, request.body.creations))
+    except ProtocolError as error:
+        request.connection.fail(f"CreateAcls: {error}")
+        return PARKED
     acls = acls_to_alter(context, request)
     results = []
+    pace = Pace()
     for each in requested:
+        await pace.keep()
         result = messages.CreateAclsResponse.AclCreationResult(error_message="")
         try:
             if isinstance(each, KafkaError):

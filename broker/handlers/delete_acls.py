@@ -8,14 +8,13 @@ Version notes: 2 is flexible; 3 adds the resource type USER.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...common.acl import AclFilter
 from ...common.errors import KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.errors import ProtocolError
+from ...runtime.long_work import Pace, map_in_steps, run_in_steps
 from ..dynamic_config.acl_manager import AclManager
 from ..request.acl_filters import acls_to_alter, read_filter
 from ..request.context import HandlerContext
@@ -25,24 +24,24 @@ from ..request.requests import Request
 
 def handle_delete_acls(
     context: HandlerContext, request: Request[messages.DeleteAclsRequest]
-) -> Task[messages.DeleteAclsResponse] | Parked:
+) -> Task[messages.DeleteAclsResponse]:
     """Remove the ACLs that the filters of the request are for."""
-    try:
-        filters = [read_filter(each) for each in request.body.filters]
-    except ProtocolError as error:
-        request.connection.fail(f"DeleteAcls: {error}")
-        return PARKED
-    return Task(_delete_all(context, request, filters))
+    return Task(_delete_all(context, request))
 
 
 async def _delete_all(
-    context: HandlerContext,
-    request: Request[messages.DeleteAclsRequest],
-    filters: Sequence[AclFilter | KafkaError],
-) -> messages.DeleteAclsResponse:
+    context: HandlerContext, request: Request[messages.DeleteAclsRequest]
+) -> messages.DeleteAclsResponse | Parked:
+    try:
+        filters = await run_in_steps(map_in_steps(read_filter, request.body.filters))
+    except ProtocolError as error:
+        request.connection.fail(f"DeleteAcls: {error}")
+        return PARKED
     acls = acls_to_alter(context, request)
     results = []
+    pace = Pace()
     for requested in filters:
+        await pace.keep()
         result = messages.DeleteAclsResponse.DeleteAclsFilterResult()
         try:
             if isinstance(requested, KafkaError):
@@ -59,7 +58,8 @@ async def _delete(
     acls: AclManager, requested: AclFilter
 ) -> list[messages.DeleteAclsResponse.DeleteAclsMatchingAcl]:
     removed = []
-    for pattern, entries in sorted(acls.matching(requested).items()):
+    found = await run_in_steps(acls.matching(requested))
+    for pattern, entries in sorted(found.items()):
         await acls.remove(pattern, entries)
         removed += [
             messages.DeleteAclsResponse.DeleteAclsMatchingAcl(

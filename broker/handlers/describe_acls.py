@@ -10,16 +10,18 @@ from __future__ import annotations
 from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...protocol import messages
 from ...protocol.errors import ProtocolError
+from ...runtime.long_work import Steps
 from ..request.acl_filters import NO_AUTHORIZER, read_filter
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Answer, Parked
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 
+@in_steps
 def handle_describe_acls(
     context: HandlerContext, request: Request[messages.DescribeAclsRequest]
-) -> Answer[messages.DescribeAclsResponse] | Parked:
+) -> Steps[messages.DescribeAclsResponse | Parked]:
     """Find the ACLs."""
     response = messages.DescribeAclsResponse
     try:
@@ -29,36 +31,29 @@ def handle_describe_acls(
         return PARKED
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return Answer(response(error_code=code, error_message=AUTHORIZATION_FAILED[code]))
+        return response(error_code=code, error_message=AUTHORIZATION_FAILED[code])
     if context.acls is None:
-        return Answer(
-            response(
-                error_code=ErrorCode.SECURITY_DISABLED,
-                error_message=f"{NO_AUTHORIZER} on the broker",
-            )
-        )
+        code = ErrorCode.SECURITY_DISABLED
+        return response(error_code=code, error_message=f"{NO_AUTHORIZER} on the broker")
+    answer = response(error_message="")
     if isinstance(requested, KafkaError):
-        return Answer(response(error_message=""))
-    found = context.acls.matching(requested)
-    return Answer(
-        response(
-            error_message="",
-            resources=[
-                response.DescribeAclsResource(
-                    resource_type=pattern.resource_type,
-                    resource_name=pattern.name,
-                    pattern_type=pattern.pattern_type,
-                    acls=[
-                        response.AclDescription(
-                            principal=entry.principal,
-                            host=entry.host,
-                            operation=entry.operation,
-                            permission_type=entry.permission,
-                        )
-                        for entry in sorted(entries)
-                    ],
-                )
-                for pattern, entries in sorted(found.items())
-            ],
+        return answer
+    found = yield from context.acls.matching(requested)
+    for pattern, entries in sorted(found.items()):
+        resource = response.DescribeAclsResource(
+            resource_type=pattern.resource_type,
+            resource_name=pattern.name,
+            pattern_type=pattern.pattern_type,
         )
-    )
+        answer.resources.append(resource)
+        for entry in sorted(entries):
+            resource.acls.append(
+                response.AclDescription(
+                    principal=entry.principal,
+                    host=entry.host,
+                    operation=entry.operation,
+                    permission_type=entry.permission,
+                )
+            )
+            yield
+    return answer

@@ -24,6 +24,7 @@ from ...common.acl import (
     camel,
 )
 from ...protocol.api_keys import ApiKey
+from ...runtime.long_work import Steps
 
 audit_log = logging.getLogger("kafka.authorizer.logger")
 """Kafka's name for it."""
@@ -87,11 +88,11 @@ class AclAuthorizer:
 
     @property
     def acls(self) -> Iterator[tuple[ResourcePattern, Entries]]:
-        """All patterns that have entries."""
-        for (resource_type, name), entries in self._literal.items():
+        """All patterns that have entries. They may change between two of them."""
+        for (resource_type, name), entries in list(self._literal.items()):
             yield ResourcePattern(resource_type, PatternType.LITERAL, name), entries
-        for resource_type, by_name in self._prefixed.items():
-            for name, entries in by_name.items():
+        for resource_type, by_name in list(self._prefixed.items()):
+            for name, entries in list(by_name.items()):
                 yield ResourcePattern(resource_type, PatternType.PREFIXED, name), entries
 
     def change(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
@@ -109,14 +110,16 @@ class AclAuthorizer:
         if kept:
             self._literal[resource_type, name] = kept
 
-    def matching(self, requested: AclFilter) -> dict[ResourcePattern, set[AclEntry]]:
-        """By pattern, the entries that a filter is for."""
+    def matching(self, requested: AclFilter) -> Steps[dict[ResourcePattern, set[AclEntry]]]:
+        """By pattern, the entries that a filter is for, as work that yields after each."""
         found: dict[ResourcePattern, set[AclEntry]] = {}
         for pattern, entries in self.acls:
+            yield
             if requested.takes_pattern(pattern):
-                chosen = {entry for entry in entries if requested.takes_entry(entry)}
-                if chosen:
-                    found[pattern] = chosen
+                for entry in entries:
+                    if requested.takes_entry(entry):
+                        found.setdefault(pattern, set()).add(entry)
+                    yield
         return found
 
     def decide(

@@ -24,6 +24,7 @@ from ...common.acl import (
     parse_operation,
     parse_principal,
 )
+from ...runtime.long_work import run_in_steps
 from ..client_settings import HasClientSettings, User
 from ..control.framing import VerbError
 from ..control.verbs import verb
@@ -158,7 +159,8 @@ async def revoke_acls(
                 Operation(number),
                 Permission.ANY,
             )
-            for pattern, entries in manager.matching(requested).items():
+            found = await run_in_steps(manager.matching(requested))
+            for pattern, entries in found.items():
                 await manager.remove(pattern, entries)
                 removed += [_to_wire(AclBinding(pattern, entry)) for entry in entries]
     return removed

@@ -18,6 +18,7 @@ from odradek.common.acl import (
     ResourceType,
     camel,
 )
+from odradek.runtime.long_work import run_at_once
 from odradek.security.authorizer.acl_authorizer import AclAuthorizer, audit
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -156,7 +157,7 @@ def test_filters_of_patterns(pattern_type: PatternType, name: str | None, found:
     requested = AclFilter(
         ResourceType.ANY, pattern_type, name, None, None, Operation.ANY, Permission.ANY
     )
-    assert {each.name for each in authorizer.matching(requested)} == found
+    assert {each.name for each in run_at_once(authorizer.matching(requested))} == found
 
 
 def test_filters_of_entries() -> None:
@@ -165,15 +166,19 @@ def test_filters_of_entries() -> None:
     everything = AclFilter(
         ResourceType.ANY, PatternType.ANY, None, None, None, Operation.ANY, Permission.ANY
     )
-    assert authorizer.matching(everything) == {topic("t"): {kept, other}}
+    assert run_at_once(authorizer.matching(everything)) == {topic("t"): {kept, other}}
     for change in (
         {"principal": ALICE},
         {"host": "*"},
         {"operation": Operation.READ},
         {"permission": ALLOW},
     ):
-        assert authorizer.matching(everything._replace(**change)) == {topic("t"): {kept}}
-    assert not authorizer.matching(everything._replace(resource_type=ResourceType.GROUP))
+        assert run_at_once(authorizer.matching(everything._replace(**change))) == {
+            topic("t"): {kept}
+        }
+    assert not run_at_once(
+        authorizer.matching(everything._replace(resource_type=ResourceType.GROUP))
+    )
 
 
 NAMES = st.text("ab", min_size=1, max_size=4) | st.just("*")
