@@ -68,9 +68,6 @@ def bulk_fetch(value_bytes: int) -> Load:
     return Load(f"bulk fetch {size_name(value_bytes)}", about, run)
 
 
-PARTITION_MB = 1
-
-
 class _PartitionReader:
     """Reads partition 0 to its end, and again from its beginning.
 

@@ -126,11 +126,6 @@ class RecordAccumulator:
         for queue in self.queues.values():
             yield from list(queue.waiting)
 
-    @property
-    def is_any_in_flight(self) -> bool:
-        """Whether a batch was sent and is not answered."""
-        return any(queue.in_flight for queue in self.queues.values())
-
     def _require_possible(self, size: int) -> None:
         for name in ("max_request_size", "buffer_memory"):
             most = getattr(self._settings, name)

@@ -20,7 +20,6 @@ DEFAULT_NODE: Final = "<default>"
 """The node of a default entity; no name is encoded so (Kafka's ZooKeeperInternals)."""
 
 _FOLDERS: Final = {"users": USER, "clients": CLIENT_ID, "ips": IP}
-ROOT_FOLDERS: Final = tuple(_FOLDERS)
 """Below `/config`: where entities' nodes are."""
 
 

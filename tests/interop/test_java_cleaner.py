@@ -20,7 +20,6 @@ from odradek.storage.io.files import REAL_FILES
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 LIVES = 40
-COMPRESSION_BITS = 7
 
 Content = dict[str, tuple[list[Any], list[AbortedTxn]]]
 """By the name of a segment, its batches and its aborted transactions."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -160,7 +161,7 @@ def moved(*folders: Path) -> set[tuple[str, ...]]:
 
 def _marks(name: str, folders: Iterable[Path]) -> Iterator[list[str]]:
     for path in sorted(path for folder in folders for path in folder.glob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _parsed(path).body:
             if not (isinstance(node, ast.FunctionDef) and node.name.startswith("test_")):
                 continue
             for mark in node.decorator_list:
@@ -170,3 +171,8 @@ def _marks(name: str, folders: Iterable[Path]) -> Iterator[list[str]]:
                     and mark.func.id == name
                 ):
                     yield [ast.literal_eval(argument) for argument in mark.args]
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())

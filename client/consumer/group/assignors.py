@@ -8,7 +8,7 @@ which is all that other members depend on. Source: Kafka's `RangeAssignor`, `Rou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import cycle
 from typing import Final, NamedTuple
 
@@ -152,9 +152,3 @@ def _static_first(members: Members) -> list[str]:
         members,
         key=lambda each: (members[each].instance_id is None, members[each].instance_id or each),
     )
-
-
-def common_cooperation(names: Iterable[str]) -> bool:
-    """Whether a member with these assignors keeps its partitions while it joins again: only if
-    all of them are cooperative."""
-    return all(ASSIGNORS[name].is_cooperative for name in names)

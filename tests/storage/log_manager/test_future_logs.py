@@ -376,11 +376,18 @@ def life(cut_at: int, seed: int, *, is_kill: bool) -> bool:
     return is_cut
 
 
-@pytest.mark.parametrize("is_kill", [False, True], ids=["power cut", "killed"])
-def test_a_crash_at_any_moment_leaves_one_whole_log(is_kill: bool) -> None:
+@pytest.mark.parametrize(
+    ("is_kill", "seeds"),
+    [
+        pytest.param(False, 2, id="power cut"),
+        pytest.param(False, SEEDS, id="power cuts", marks=pytest.mark.slow),
+        pytest.param(True, 1, id="killed"),
+    ],
+)
+def test_a_crash_at_any_moment_leaves_one_whole_log(is_kill: bool, seeds: int) -> None:
     cut_at = 0
     while life(cut_at, 0, is_kill=is_kill):
-        for seed in range(1, 1 if is_kill else SEEDS):
+        for seed in range(1, seeds):
             life(cut_at, seed, is_kill=is_kill)
         cut_at += 1
     assert cut_at > 100, "the life has as many operations, and each was the last of one"

@@ -11,7 +11,6 @@ from .requests import create_topics, fetches, produces
 from .series import Figures, Series
 
 FILLED_RECORDS = 10_000
-FILL_SECONDS = 0.5
 BY_SIZE = "bytes are received, checked and written, or sent"
 
 
