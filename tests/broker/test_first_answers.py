@@ -152,6 +152,40 @@ async def test_what_waits_is_answered_in_order_on_every_connection(folder: Path)
             nursery.cancel_scope.cancel()
 
 
+async def test_a_broker_that_starts_during_an_election_answers_when_it_is_over(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The controller goes before it has told the newcomer anything."""
+    settings = {**AWAITING, "broker.id": "2", "metadata.log.dir": str(folder)}
+    first = Controllerless(await make(folder, AWAITING))
+    second = await make(tmp_path_factory.mktemp("second"), settings)
+    version, request, _ = QUESTIONS[ApiKey.METADATA]
+    life_of_first = trio.CancelScope()
+
+    async def run_first() -> None:
+        with life_of_first:
+            await first.broker.run(lambda _: None)
+
+    with trio.fail_after(SECONDS_MAX):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_first)
+            await first.is_serving.wait()
+            while not first.broker.controller.is_active:
+                await trio.lowlevel.checkpoint()
+            nursery.start_soon(second.run, lambda _: None)
+            while not second.server.bound:
+                await trio.lowlevel.checkpoint()
+            client = await Client.to(second)
+            await client.send((version, request))
+            await trio.testing.wait_all_tasks_blocked()
+            assert not client.has_answer()
+            life_of_first.cancel()
+            answer = await client.receive(ApiKey.METADATA, version)
+            assert [each.node_id for each in answer.brokers] == [2]
+            assert [(each.name, len(each.partitions)) for each in answer.topics] == [(TOPIC, 2)]
+            nursery.cancel_scope.cancel()
+
+
 async def test_without_a_controller_a_broker_answers_after_a_time_limit_and_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
