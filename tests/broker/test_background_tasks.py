@@ -82,6 +82,8 @@ TASKS = {
     "broker/network/server.py self._serve_streams": KEPT,
     "broker/network/stream_transport.py link.receive_all": CONNECTION,
     "broker/network/stream_transport.py link.send_all": CONNECTION,
+    "broker/request/authentication.py conclude_later": REQUEST,
+    "broker/request/dispatch.py work": STARTER,
     "broker/request/dispatch.py self._decode_and_handle": REQUEST,
     "broker/request/dispatch.py self._answer_when_done": REQUEST,
     "broker/request/dispatch.py self._go_on": REQUEST,
