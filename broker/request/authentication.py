@@ -57,7 +57,11 @@ def _take_bare_token(
         return
 
     async def conclude_later() -> None:
-        evaluated = await threads.run(evaluate)
+        try:
+            evaluated = await threads.run(evaluate)
+        except Exception as error:  # of a mechanism's library: the connection would wait for ever
+            connection.fail(f"a token could not be evaluated: {error}")
+            return
         if not connection.is_closed:
             connection.release()
             _answer_bare_token(connection, authenticator, evaluated)
