@@ -120,7 +120,7 @@ def turns_of(groups: Iterable[str]) -> dict[str, float]:
     """
     kinds: dict[bool, list[str]] = {False: [], True: []}
     for group in sorted(groups, key=lambda group: -SECONDS.get(group, 0)):
-        kinds[group.split("/")[1] in OF_PROCESSES].append(group)
+        kinds[not OF_PROCESSES.isdisjoint(group.split("/"))].append(group)
     turns = {
         group: (number + 1) / len(kind)
         for kind in kinds.values()

@@ -170,11 +170,10 @@ def objects() -> Counter[str]:
     But for timers: one that was cancelled stays, without its callback, until its time has come or
     there are too many.
     """
-    return Counter(
-        f"{type(each).__module__}.{type(each).__qualname__}"
-        for each in gc.get_objects()
-        if type(each).__module__.startswith("odradek.") and type(each) is not Timer
-    )
+    # A class may have a descriptor called __module__, whose name is no class's of ours.
+    kinds = (type(each) for each in gc.get_objects() if type(each) is not Timer)
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return Counter(name for name in names if name.startswith("odradek."))
 
 
 async def what_grew(before: Counter[str]) -> dict[str, int]:
