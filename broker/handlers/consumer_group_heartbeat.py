@@ -28,9 +28,24 @@ def handle_consumer_group_heartbeat(
 ) -> Parked | Stepwise[messages.ConsumerGroupHeartbeatResponse]:
     """Take the heartbeat up; refusals are answered at once."""
     body = request.body
+    try:
+        check_served(context)
+    except KafkaError as refusal:
+        return _refuse(request, refusal.code, refusal.message)
+    if not context.authorize(request, "READ", "GROUP", body.group_id):
+        return _refuse(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if body.subscribed_topic_names or body.topic_partitions:
         return Stepwise(_look_through(context, request))
-    return _take(context, request, ErrorCode.NONE, None if body.topic_partitions is None else {})
+    return _take(context, request, None if body.topic_partitions is None else {})
+
+
+def _refuse(
+    request: Request[messages.ConsumerGroupHeartbeatRequest],
+    error: ErrorCode,
+    message: str | None = None,
+) -> Parked:
+    request.answer(_response(HeartbeatAnswer(error, message)))
+    return PARKED
 
 
 def _look_through(
@@ -38,11 +53,9 @@ def _look_through(
 ) -> Steps[Parked]:
     """Take up a heartbeat that says what its member reads or owns, thousands of topics maybe."""
     body = request.body
-    denied = ErrorCode.NONE
     for name in body.subscribed_topic_names or ():
         if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            break
+            return _refuse(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         yield
     owned: dict[bytes, set[int]] | None = None
     if body.topic_partitions is not None:
@@ -50,19 +63,17 @@ def _look_through(
         for topic in body.topic_partitions:  # which may name one more than once
             owned.setdefault(topic.topic_id, set()).update(topic.partitions)
             yield
-    return _take(context, request, denied, owned)
+    return _take(context, request, owned)
 
 
 def _take(
     context: HandlerContext,
     request: Request[messages.ConsumerGroupHeartbeatRequest],
-    denied: ErrorCode,
     owned: dict[bytes, set[int]] | None,
 ) -> Parked:
     """Hand the heartbeat to the coordinator.
 
     Args:
-        denied: what the client is not authorized for of what it names, but for the group.
         owned: the partitions that the client says it owns, by topic id.
     """
     body = request.body
@@ -70,14 +81,8 @@ def _take(
     def respond(answer: HeartbeatAnswer) -> None:
         request.answer(_response(answer))
 
+    names = body.subscribed_topic_names
     try:
-        check_served(context)
-        if not context.authorize(request, "READ", "GROUP", body.group_id):
-            denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        if denied:
-            respond(HeartbeatAnswer(denied))
-            return PARKED
-        names = body.subscribed_topic_names
         context.coordinators.group.consumer_group_heartbeat(
             HeartbeatRequest(
                 body.group_id,
@@ -100,7 +105,7 @@ def _take(
             respond,
         )
     except KafkaError as refusal:
-        respond(HeartbeatAnswer(refusal.code, refusal.message))
+        return _refuse(request, refusal.code, refusal.message)
     return PARKED
 
 

@@ -288,6 +288,23 @@ def _make_token(talk: Talk, owner: str) -> bytes:
     return hmac
 
 
+def _remove_token(talk: Talk, user: Talk, hmac: bytes) -> None:
+    """Remove a token that a user has made, if it is the user's own.
+
+    Both are only soon known to Kafka's broker, the token and its end.
+    """
+    answer = user.settle_quietly(
+        ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1),
+        passing=(ErrorCode.DELEGATION_TOKEN_NOT_FOUND,),
+    )
+    if answer.error_code:
+        return
+    talk.settle_quietly(
+        DescribeDelegationTokenRequest(owners=None),
+        until=lambda answer: hmac not in [each.hmac for each in answer.tokens],
+    )
+
+
 BY_GROUP_AND_NAME = 9
 """The newest version of OffsetCommit and OffsetFetch that names topics."""
 
@@ -609,7 +626,7 @@ def user_may_do(talk: Talk, rules: tuple[Rule, ...]) -> None:
         if narrow is not None:
             narrow(at, answer)
     for hmac in at.made_tokens:  # lest the next scenario find those that are the user's
-        user.quietly(ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1))
+        _remove_token(talk, user, hmac)
 
 
 LOADING = frozenset(
