@@ -99,7 +99,8 @@ class ZooKeeperProcess:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
                     probe.sendall(b"srvr")
-                    if probe.recv(4096):
+                    # It answers that it does not serve yet while it reads its data.
+                    if probe.recv(4096).startswith(b"Zookeeper version"):
                         return
             except OSError:
                 pass

@@ -200,7 +200,12 @@ CASES = {
         first(),
     ),
     "an end behind the log's, and no failure": Case(
-        {"subscribe": "FIRST", "endingOffsets": places(150, LAST, 20), "failOnDataLoss": "false"},
+        {
+            "subscribe": "FIRST",
+            "endingOffsets": places(150, LAST, 20),
+            "failOnDataLoss": "false",
+            "kafkaConsumer.pollTimeoutMs": "5000",  # so long Spark's own waits at the end
+        },
         between((0, 0, 0), (LAST, LAST, 20)),
     ),
     "a partition that is not there": Case(
