@@ -226,7 +226,7 @@ async def test_a_group_of_many_offsets_is_deleted_in_turns(bench: Bench, work: W
         with work.counted():
             answer = await bench.client.call(delete(groups_names=[group_id]), 2)
         assert answer.results[0].error_code == ErrorCode.NONE
-    await work.check()
+    await work.check(tasks=2)
 
 
 async def begin_transaction(bench: Bench) -> tuple[int, int]:
@@ -264,7 +264,7 @@ async def test_the_markers_of_a_transaction_of_many_partitions_are_written_in_tu
             (known,) = bench.broker.coordinators.transaction.ids
             while known.transaction.state is not TransactionState.COMPLETE_COMMIT:
                 await trio.lowlevel.checkpoint()
-    await work.check()
+    await work.check(tasks=2)
 
 
 async def test_commits_of_a_transaction_take_turns(bench: Bench, work: Work) -> None:
