@@ -364,9 +364,9 @@ async def load_broker_overrides(
     Raises:
         MetadataStoreError: the store does not answer.
     """
-    for name in (CLUSTER_DEFAULT, str(broker_id)):
-        path = znodes.config_path(entity_path(BROKERS, name))
-        (node,) = await store.get_many([path])
+    names = (CLUSTER_DEFAULT, str(broker_id))
+    paths = [znodes.config_path(entity_path(BROKERS, name)) for name in names]
+    for name, path, node in zip(names, paths, await store.get_many(paths), strict=True):
         if node is None:
             continue
         try:
