@@ -13,15 +13,15 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offsets import GroupOffsets, OffsetAndMetadata
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.long_work import Steps, map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
@@ -31,6 +31,8 @@ FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_MEMBERS = 9
 NOTHING_COMMITTED = OffsetAndMetadata(-1)
+
+PartitionT = TypeVar("PartitionT")
 
 Answered = tuple[int, OffsetAndMetadata, ErrorCode]
 """A partition, its position, and its error."""
@@ -232,23 +234,26 @@ def _answer(
     return response(groups=groups)
 
 
+def _partition(response: Callable[..., PartitionT], answered: Answered) -> PartitionT:
+    """A partition's answer, in a type that versions with groups or those without have for it."""
+    index, position, error = answered
+    return response(
+        partition_index=index,
+        committed_offset=position.offset,
+        committed_leader_epoch=position.leader_epoch,
+        metadata=position.metadata,
+        error_code=error,
+    )
+
+
 def _only_response(group: GroupAnswer) -> Steps[messages.OffsetFetchResponse]:
     """The answer to a request for one group, as versions without groups have it."""
     response = messages.OffsetFetchResponse
     answer = response(error_code=group.error)
     for topic, partitions in group.topics:
         of_topic = response.OffsetFetchResponseTopic(name=topic.name)
-        for index, position, error in partitions:
-            of_topic.partitions.append(
-                response.OffsetFetchResponsePartition(
-                    partition_index=index,
-                    committed_offset=position.offset,
-                    committed_leader_epoch=position.leader_epoch,
-                    metadata=position.metadata,
-                    error_code=error,
-                )
-            )
-            yield
+        make = partial(_partition, response.OffsetFetchResponsePartition)
+        of_topic.partitions = yield from map_in_steps(make, partitions)
         answer.topics.append(of_topic)
     return answer
 
@@ -260,16 +265,7 @@ def _group_response(
     in_response = response.OffsetFetchResponseGroup(group_id=group.group_id, error_code=group.error)
     for topic, partitions in group.topics:
         of_topic = response.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id)
-        for index, position, error in partitions:
-            of_topic.partitions.append(
-                response.OffsetFetchResponsePartitions(
-                    partition_index=index,
-                    committed_offset=position.offset,
-                    committed_leader_epoch=position.leader_epoch,
-                    metadata=position.metadata,
-                    error_code=error,
-                )
-            )
-            yield
+        make = partial(_partition, response.OffsetFetchResponsePartitions)
+        of_topic.partitions = yield from map_in_steps(make, partitions)
         in_response.topics.append(of_topic)
     return in_response
