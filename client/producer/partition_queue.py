@@ -1,20 +1,27 @@
 """The batches of one partition, in order, and the sequence numbers that keep them so.
 
 Kafka's deque of a partition in `RecordAccumulator` together with its `TxnPartitionEntry`. A batch
-gets its sequence number when it is first sent (KIP-98); up to five may be in flight. One that is
-sent again goes alone and before all others. When the sequence cannot be continued, since a record
-in it failed or nobody knows whether it is in the log, the batches that are left are numbered
-again from 0 under a later epoch of the producer (KIP-360). That waits until nothing is in flight,
-and until the batches before the gap are in the log or given up: one of them may be there already,
-its answer lost, and under another number it would be there twice. (Kafka's producer numbers them
-all anew at once.)
+gets its sequence number when it is first sent (KIP-98), and not before the fifth of those numbered
+before it is settled: a leader knows the last five batches of a producer (`ProducerStateEntry`), so
+one that is sent again is known to it if it is in the log. It goes alone and before all others.
+(Kafka's producer counts only what is in flight; a batch that waits to be sent again while others
+go may be unknown to the leader when it comes, and fails.) When the sequence cannot be continued,
+since a record in it failed or nobody knows whether it is in the log, the batches that are left are
+numbered again from 0 under a later epoch of the producer (KIP-360). That waits until nothing is in
+flight, and until the batches before the gap are in the log or given up: one of them may be there
+already, its answer lost, and under another number it would be there twice. (Kafka's producer
+numbers them all anew at once.)
 """
 
 from __future__ import annotations
 
 from collections import deque
 
+from ...protocol.records.batch import SEQUENCE_MASK
 from .producer_batch import NO_IDENTITY, ProducerBatch, ProducerIdentity
+
+REMEMBERED_BATCHES = 5
+"""Batches of a producer that a leader knows again (`ProducerStateEntry`)."""
 
 
 class PartitionQueue:
@@ -39,6 +46,7 @@ class PartitionQueue:
         "_in_flight_max",
         "_is_idempotent",
         "_last_acked_next",
+        "_latest_ends",
         "_next_sequence",
         "_sequenced",
         "has_gap",
@@ -65,6 +73,8 @@ class PartitionQueue:
         self._next_sequence = 0
         self._last_acked_next = 0
         """The sequence number after the last record that is known to be in the log."""
+        self._latest_ends: deque[int] = deque(maxlen=REMEMBERED_BATCHES)
+        """`next_sequence` of the batches that got their numbers last."""
         self._sequenced: list[ProducerBatch] = []
         """Batches that have a number and are neither in the log nor given up, by their numbers."""
         self._behind_gap: list[ProducerBatch] = []
@@ -90,7 +100,7 @@ class PartitionQueue:
         head = self.waiting[0]
         if head.has_sequence:
             return self.is_first_of_sequence(head)
-        if self.has_gap or self.has_unknown_outcome:
+        if self.has_gap or self.has_unknown_outcome or self._is_window_full:
             return False
         return self.identity == identity or not (self._sequenced or self.in_flight)
 
@@ -114,7 +124,8 @@ class PartitionQueue:
     def acknowledged(self, batch: ProducerBatch) -> None:
         """A batch is in the log."""
         self._forget(batch)
-        if batch.identity == self.identity:
+        is_later = _is_after(batch.next_sequence, self._last_acked_next)
+        if batch.identity == self.identity and is_later:
             self._last_acked_next = batch.next_sequence
 
     def send_again(self, batch: ProducerBatch) -> None:
@@ -198,13 +209,23 @@ class PartitionQueue:
 
     # --- Inside ------------------------------------------------------------------------------
 
+    @property
+    def _is_window_full(self) -> bool:
+        """Whether a leader that takes one batch more may forget one that is not settled."""
+        ends = self._latest_ends
+        if not self._sequenced or len(ends) < REMEMBERED_BATCHES:
+            return False
+        return not _is_after(self._sequenced[0].next_sequence, ends[0])
+
     def _begin_sequence(self, identity: ProducerIdentity) -> None:
         self.identity = identity
         self._next_sequence = self._last_acked_next = 0
+        self._latest_ends.clear()
 
     def _number(self, batch: ProducerBatch) -> None:
         batch.set_sequence(self.identity, self._next_sequence)
         self._next_sequence = batch.next_sequence
+        self._latest_ends.append(batch.next_sequence)
 
     def _forget(self, batch: ProducerBatch) -> None:
         for numbered in (self._sequenced, self._behind_gap):
@@ -223,3 +244,8 @@ class PartitionQueue:
         others = [batch for batch in self.waiting if id(batch) not in order]
         numbered = sorted([*numbered, *batches], key=lambda batch: order[id(batch)])
         self.waiting = deque([*numbered, *others])
+
+
+def _is_after(sequence: int, other: int) -> bool:
+    """Whether a sequence number comes after another; they wrap around."""
+    return 0 < (sequence - other) & SEQUENCE_MASK <= SEQUENCE_MASK // 2
