@@ -7,7 +7,7 @@ client. `ProtocolError` is the peer's fault in speaking: its connection is close
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 
 class ErrorCode(IntEnum):
@@ -176,3 +176,12 @@ class KafkaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}" if self.message else self.code.name
+
+    def as_value(self) -> Self:
+        """Itself, to be kept as a result: without the calls that it came through.
+
+        They refer to what it is kept in, and so to it: a request for thousands of topics would
+        leave hundreds of thousands of objects that only the garbage collector could free.
+        """
+        self.__traceback__ = self.__cause__ = self.__context__ = None
+        return self

@@ -65,10 +65,10 @@ class FencedStore:
 
 
 def kafka_error_of(error: KafkaError | MetadataStoreError) -> KafkaError:
-    """The error that a client gets: a refusal as it is; one of the store, which goes to the log,
-    in Kafka's codes."""
+    """The error that a client gets, as a value: a refusal as it is; one of the store, which goes
+    to the log, in Kafka's codes."""
     if isinstance(error, KafkaError):
-        return error
+        return error.as_value()
     logger.error("the metadata store refused: %s", error)
     if isinstance(error, SessionExpired | StoreUnreachable):
         return KafkaError(ErrorCode.NOT_CONTROLLER, "This broker lost the metadata store.")

@@ -98,7 +98,7 @@ async def alter_scram_credentials(
             each.check()
             await manager.alter(USERS, each.user, each.settings)
         except KafkaError as error:
-            outcomes[each.user] = error
+            outcomes[each.user] = error.as_value()
         else:
             outcomes[each.user] = None
     return outcomes

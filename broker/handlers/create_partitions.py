@@ -64,7 +64,7 @@ def _requested(
             try:
                 quota.record(_added(context, topic))
             except KafkaError as refusal:
-                outcomes[topic.name] = refusal
+                outcomes[topic.name] = refusal.as_value()
             else:
                 requested.append(_new_partitions(topic))
     return requested, outcomes

@@ -125,7 +125,7 @@ def _above_quota(
     try:
         quota.record(count if count >= 0 else context.config["num.partitions"])
     except KafkaError as refusal:
-        return refusal
+        return refusal.as_value()
     return None
 
 

@@ -95,7 +95,7 @@ def _above_quota(
         try:
             quota.record(len(states.get(name, ())))
         except KafkaError as refusal:
-            refused[topic_id] = refusal
+            refused[topic_id] = refusal.as_value()
     results = yield from _outcomes(meant, refused)
     for topic_id in refused:
         del meant[topic_id]

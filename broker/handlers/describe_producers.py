@@ -33,7 +33,7 @@ def handle_describe_producers(
         try:
             _check_topic(context, request, topic.name)
         except KafkaError as error:
-            refusal = error
+            refusal = error.as_value()
         of_topic = response.TopicResponse(name=topic.name)
         for index in topic.partition_indexes:
             yield

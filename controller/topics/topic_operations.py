@@ -89,7 +89,7 @@ class TopicOperations:
                 self._controller.random,
             )
         except KafkaError as refusal:
-            return CreatedTopic(request.name, None, refusal)
+            return CreatedTopic(request.name, None, refusal.as_value())
         return CreatedTopic(request.name, plan)
 
     def _validate_config(self, overrides: Mapping[str, str]) -> None:

@@ -35,6 +35,14 @@ TOPIC_TYPE, BROKER_TYPE, LOGGER_TYPE, GROUP_TYPE = 2, 4, 8, 32
 STALE_EPOCH: Final = {"controller_epoch": -1, "broker_id": 4_711, "broker_epoch": -1}
 """What only brokers send is refused as coming from a controller of old: it does no harm."""
 
+READ, ALLOW, LITERAL = 3, 3, 3
+FILTER: Final = {
+    "resource_type_filter": TOPIC_TYPE,
+    "pattern_type_filter": LITERAL,
+    "operation": READ,
+    "permission_type": ALLOW,
+}
+
 VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
     ApiKey.DESCRIBE_CONFIGS: [
         {"resource_type": TOPIC_TYPE},
@@ -53,6 +61,11 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
     ],
     ApiKey.FIND_COORDINATOR: [{"key_type": 0}, {"key_type": 1}],
     ApiKey.ELECT_LEADERS: [{"election_type": 0}, {"election_type": 1}],
+    ApiKey.CREATE_ACLS: [
+        {"resource_type": TOPIC_TYPE, "operation": READ, "permission_type": ALLOW}
+    ],
+    ApiKey.DELETE_ACLS: [FILTER],
+    ApiKey.DESCRIBE_ACLS: [FILTER],
     ApiKey.LEADER_AND_ISR: [STALE_EPOCH],
     ApiKey.STOP_REPLICA: [STALE_EPOCH],
     ApiKey.UPDATE_METADATA: [STALE_EPOCH],
