@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from itertools import groupby
 from random import Random
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ from ..metadata_store import znodes
 from ..metadata_store.errors import NoNode
 from ..metadata_store.store import Delete, MetadataStore
 from ..metadata_store.znodes import CorruptNode
+from ..runtime.long_work import KeepPace
 from .broker_changes import BrokerChanges
 from .channel.channel import ControllerChannel, PartitionErrors
 from .channel.request_batch import ControllerBrokerRequestBatch
@@ -61,6 +61,7 @@ class ActiveController:
         config: this broker's settings.
         random: for assignments and topic ids.
         post: takes the events that answers lead to.
+        keep_pace: awaited wherever there may be thousands of partitions: others have their turns.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ActiveController:
         config: BrokerConfig,
         random: Random,
         post: Post,
+        keep_pace: KeepPace,
     ) -> None:
         self.broker_id = broker_id
         self.election = election
@@ -83,19 +85,25 @@ class ActiveController:
         self.store = FencedStore(store, election.epoch_version)
         self._channel = channel
         self._post = post
+        self.keep_pace = keep_pace
         self._is_over = False
         self._doubted: set[int] = set()
         """Brokers that said that a log directory failed."""
         self.batch = ControllerBrokerRequestBatch(
-            broker_id, context, channel, on_leader_and_isr=self._led, on_deleted=self._deleted
+            broker_id,
+            context,
+            channel,
+            on_leader_and_isr=self._led,
+            on_deleted=self._deleted,
+            keep_pace=keep_pace,
         )
-        self.leaderships = LeadershipWriter(context, self.store)
+        self.leaderships = LeadershipWriter(context, self.store, keep_pace)
         self.partitions = PartitionStateMachine(
-            context, self.leaderships, self.batch, self._allows_unclean
+            context, self.leaderships, self.batch, self._allows_unclean, keep_pace
         )
-        self.replicas = ReplicaStateMachine(context, self.leaderships, self.batch)
+        self.replicas = ReplicaStateMachine(context, self.leaderships, self.batch, keep_pace)
         self.deletion = TopicDeletion(
-            context, self.store, self.partitions, self.replicas, self.batch
+            context, self.store, self.partitions, self.replicas, self.batch, keep_pace
         )
         self.reassignments = Reassignments(
             context,
@@ -113,6 +121,7 @@ class ActiveController:
             self.batch,
             self.deletion,
             self.reassignments,
+            keep_pace,
         )
 
     def _allows_unclean(self, topic: Topic) -> bool:
@@ -135,14 +144,14 @@ class ActiveController:
         store = self.store.store
         context.live_brokers = await read_live_brokers(store)
         await enable_features(self.store)
-        for topic in await read_topics(store):
+        for topic in await read_topics(store, self.keep_pace):
             context.add_topic(topic)
         for broker in context.live_brokers.values():
             self._channel.add_broker(broker)
         self.batch.add_live_brokers(context.live_brokers)
         self.batch.send()
-        self.replicas.begin()
-        self.partitions.begin(restarted)
+        await self.replicas.begin()
+        await self.partitions.begin(restarted)
         await self._bring_up()
         logger.info(
             "broker %d is the controller of epoch %d, of %d topics and %d partitions",
@@ -161,21 +170,19 @@ class ActiveController:
         """
         context = self.context
         staying = [topic for topic in context.topics() if not topic.is_being_deleted]
-        unled = [
-            PartitionOf(topic, partition)
-            for topic in staying
-            for partition, status in topic.statuses.items()
-            if status is PartitionStatus.NEW
-        ]
+        unled = sum(list(topic.statuses.values()).count(PartitionStatus.NEW) for topic in staying)
         if unled:
-            logger.info("%d partitions were never led: going on with them", len(unled))
-        replicas = [replica for topic in staying for replica in topic.replicas()]
+            logger.info("%d partitions were never led: going on with them", unled)
         await self.partitions.bring_all_online()
         for status in (ReplicaStatus.ONLINE, ReplicaStatus.OFFLINE):
-            await self.replicas.change(
-                [each for each in replicas if context.replica_statuses[each] is status], status
-            )
-        self.batch.add_full_update_metadata(context.live_brokers)
+            replicas: list[PartitionAndReplica] = []
+            for topic in staying:
+                for replica in topic.replicas():
+                    await self.keep_pace()
+                    if context.replica_statuses[replica] is status:
+                        replicas.append(replica)
+            await self.replicas.change(replicas, status)
+        await self.batch.add_full_update_metadata(context.live_brokers)
         self.batch.mark_leader_and_isr_full(context.live_brokers)
         self.batch.send()
 
@@ -206,10 +213,10 @@ class ActiveController:
         names = set(await store.children(znodes.TOPICS))
         for name in sorted(names):
             if not self.context.has_name(name):
-                topic = await read_topic(store, name)
+                topic = await read_topic(store, name, self.keep_pace)
                 if topic is not None:
                     self.context.add_topic(topic)
-                    await self.lead_new([PartitionOf(topic, each) for each in topic.assignment])
+                    await self.lead_new([(topic, topic.assignment)])
         marked = await store.children(znodes.DELETE_TOPICS)
         await self.deletion.forget_unknown(marked)
         found = [self.context.topic(name) for name in marked]
@@ -232,21 +239,26 @@ class ActiveController:
         if not items:
             return
         await self.leaderships.read(items)
+        gone: list[PartitionAndReplica] = []
         for topic, partition in items:
-            self.batch.add_update_metadata(self.context.live_brokers, topic, [partition])
-        gone = [
+            await self.keep_pace()
+            self.batch.add_update_metadata(self.context.live_brokers, topic, partition)
+            if partition in topic.leaderships:
+                gone += self._gone_from_isr(topic, partition)
+        await self.replicas.change(gone, ReplicaStatus.OFFLINE)
+        await self.partitions.bring_electable_online(items)
+        self.batch.send()
+        await self.reassignments.isr_changed(items)
+
+    def _gone_from_isr(self, topic: Topic, partition: int) -> list[PartitionAndReplica]:
+        """The replicas in sync that are not there."""
+        return [
             replica
-            for topic, partition in items
-            if partition in topic.leaderships
             for broker_id in topic.leaderships[partition].isr
             if (replica := PartitionAndReplica(topic.name, partition, broker_id))
             in self.context.replica_statuses
             and not self.context.is_online(replica)
         ]
-        await self.replicas.change(gone, ReplicaStatus.OFFLINE)
-        await self.partitions.bring_electable_online(items)
-        self.batch.send()
-        await self.reassignments.isr_changed(items)
 
     async def directories_changed(self) -> None:
         """Brokers lost log directories: find out which partitions are offline."""
@@ -254,12 +266,13 @@ class ActiveController:
             znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event
         ):
             if broker_id in self.context.live_brokers:
-                self._request_all_replicas(broker_id)
+                await self._request_all_replicas(broker_id)
                 await self.deletion.directories_changed(broker_id)
 
-    def _request_all_replicas(self, broker_id: int) -> None:
+    async def _request_all_replicas(self, broker_id: int) -> None:
         """Send a broker LeaderAndIsr of all its replicas: it answers which it cannot serve."""
         for replica in self.context.replicas_on({broker_id}):
+            await self.keep_pace()
             topic = self.context.topic(replica.topic)
             if topic is not None and replica.partition in topic.leaderships:
                 self.batch.add_leader_and_isr([broker_id], topic, replica.partition)
@@ -363,15 +376,17 @@ class ActiveController:
 
     # -- shared by the verbs ----------------------------------------------------------------
 
-    async def lead_new(self, items: Sequence[PartitionOf]) -> None:
+    async def lead_new(self, news: Iterable[tuple[Topic, Iterable[int]]]) -> None:
         """Bring new partitions to life, some at a time: requests are served in between.
 
         Those of one topic are never parted: a producer that heard of half of them would send keys
         to other partitions than all others do.
         """
         step: list[PartitionOf] = []
-        for _topic, of_topic in groupby(items, key=lambda item: item[0].name):
-            step += of_topic
+        for topic, partitions in news:
+            for partition in partitions:
+                await self.keep_pace()
+                step.append(PartitionOf(topic, partition))
             if len(step) >= NEW_PARTITIONS_PER_STEP:
                 await self._lead_new(step)
                 step = []
@@ -380,12 +395,12 @@ class ActiveController:
 
     async def _lead_new(self, items: Sequence[PartitionOf]) -> None:
         """Their replicas, their leaders, then both online."""
-        replicas = [
-            PartitionAndReplica(topic.name, partition, broker_id)
-            for topic, partition in items
-            for broker_id in topic.assignment[partition]
-        ]
-        self.partitions.set_status(items, PartitionStatus.NEW)
+        replicas: list[PartitionAndReplica] = []
+        for topic, partition in items:
+            await self.keep_pace()
+            for broker_id in topic.assignment[partition]:
+                replicas.append(PartitionAndReplica(topic.name, partition, broker_id))
+        await self.partitions.set_status(items, PartitionStatus.NEW)
         await self.replicas.change(replicas, ReplicaStatus.NEW)
         await self.partitions.bring_online(items)
         await self.replicas.change(replicas, ReplicaStatus.ONLINE)

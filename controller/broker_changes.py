@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..common.live_broker import LiveBroker
 from ..common.topic_partition import TopicPartition
+from ..runtime.long_work import KeepPace
 from .channel.channel import ControllerChannel
 from .channel.request_batch import ControllerBrokerRequestBatch
 from .context import ControllerContext, PartitionAndReplica
@@ -32,6 +33,7 @@ class BrokerChanges:
     batch: ControllerBrokerRequestBatch
     deletion: TopicDeletion
     reassignments: Reassignments
+    keep_pace: KeepPace
 
     async def registrations_changed(self, registered: dict[int, LiveBroker]) -> None:
         """The registrations are now these: find out who is new, gone, or was restarted."""
@@ -71,7 +73,7 @@ class BrokerChanges:
         for broker_id in broker_ids:
             context.shutting_down.discard(broker_id)
             context.offline_directories.pop(broker_id, None)
-        await self._replicas_failed(context.replicas_on(broker_ids))
+        await self._replicas_failed(await self._replicas_on(broker_ids))
         self.batch.add_live_brokers(context.live_brokers)
         self.batch.send()
         await self.reassignments.resume()
@@ -79,21 +81,43 @@ class BrokerChanges:
     async def _replicas_failed(self, replicas: Collection[PartitionAndReplica]) -> None:
         """Their partitions get other leaders, if there is anyone; their ISRs shrink."""
         gone = set(replicas)
-        leaderless = [item for item in self._partitions_of(gone) if self._was_led_by(item, gone)]
-        self.partitions.set_status(leaderless, PartitionStatus.OFFLINE)
+        leaderless: list[PartitionOf] = []
+        for item in await self._partitions_of(gone):
+            await self.keep_pace()
+            if self._was_led_by(item, gone):
+                leaderless.append(item)
+        await self.partitions.set_status(leaderless, PartitionStatus.OFFLINE)
         await self.partitions.bring_all_online()
-        being_deleted = [each for each in replicas if self.deletion.is_deleting(each.topic)]
-        others = [each for each in replicas if not self.deletion.is_deleting(each.topic)]
+        being_deleted, others = await self._by_deletion(replicas)
         await self.replicas.change(others, ReplicaStatus.OFFLINE)
-        await self.partitions.bring_electable_online(self._partitions_of(others))
+        await self.partitions.bring_electable_online(await self._partitions_of(others))
         self.batch.send()
         if being_deleted:
             await self.deletion.replicas_failed(being_deleted)
 
-    def _partitions_of(self, replicas: Iterable[PartitionAndReplica]) -> list[PartitionOf]:
+    async def _replicas_on(self, broker_ids: Collection[int]) -> list[PartitionAndReplica]:
+        replicas: list[PartitionAndReplica] = []
+        for replica in self.context.replicas_on(broker_ids):
+            await self.keep_pace()
+            replicas.append(replica)
+        return replicas
+
+    async def _by_deletion(
+        self, replicas: Iterable[PartitionAndReplica]
+    ) -> tuple[list[PartitionAndReplica], list[PartitionAndReplica]]:
+        """Those whose topics are being deleted, and the others."""
+        being_deleted: list[PartitionAndReplica] = []
+        staying: list[PartitionAndReplica] = []
+        for replica in replicas:
+            await self.keep_pace()
+            (being_deleted if self.deletion.is_deleting(replica.topic) else staying).append(replica)
+        return being_deleted, staying
+
+    async def _partitions_of(self, replicas: Iterable[PartitionAndReplica]) -> list[PartitionOf]:
         """In the order of topics and partitions, each once."""
         found: dict[PartitionOf, None] = {}
         for replica in sorted(replicas):
+            await self.keep_pace()
             topic = self.context.any_topic(replica.topic)
             assert topic is not None, f"{replica} is of no known topic"
             found[PartitionOf(topic, replica.partition)] = None
@@ -118,11 +142,11 @@ class BrokerChanges:
         others = context.live_brokers.keys() - set(broker_ids)
         self.batch.add_live_brokers(others)
         self.batch.send()
-        self.batch.add_full_update_metadata(broker_ids)
+        await self.batch.add_full_update_metadata(broker_ids)
         self.batch.send()
-        replicas = context.replicas_on(broker_ids)
-        staying = [each for each in replicas if not self.deletion.is_deleting(each.topic)]
+        _, staying = await self._by_deletion(context.replicas_on(broker_ids))
         for replica in staying:
+            await self.keep_pace()
             context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
         await self.replicas.change(staying, ReplicaStatus.ONLINE)
         await self.partitions.bring_all_online()

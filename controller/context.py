@@ -209,14 +209,12 @@ class ControllerContext:
             if not self.is_online(PartitionAndReplica(topic.name, partition, broker_id))
         )
 
-    def replicas_on(self, broker_ids: Container[int]) -> list[PartitionAndReplica]:
+    def replicas_on(self, broker_ids: Container[int]) -> Iterator[PartitionAndReplica]:
         """All replicas that some brokers hold."""
-        return [
-            replica
-            for topic in self._topics.values()
-            for replica in topic.replicas()
-            if replica.broker_id in broker_ids
-        ]
+        for topic in self._topics.values():
+            for replica in topic.replicas():
+                if replica.broker_id in broker_ids:
+                    yield replica
 
     def status(self, replica: PartitionAndReplica) -> ReplicaStatus:
         """How a replica stands."""
@@ -258,15 +256,12 @@ class ControllerContext:
         self._collisions.setdefault(collision_key(topic.name), topic.name)
 
     def remove_topic(self, topic: Topic) -> None:
-        """Forget a topic that the store does not hold any more."""
+        """Forget a topic that the store does not hold any more, whose replicas are not there."""
         del self._topics[topic.name]
         if self._names.get(topic.topic_id) == topic.name:
             del self._names[topic.topic_id]
         key = collision_key(topic.name)
         if self._collisions.get(key) == topic.name:
             del self._collisions[key]
-        for replica in topic.replicas():
-            self.replica_statuses.pop(replica, None)
-            failed = self.offline_directories.get(replica.broker_id)
-            if failed is not None:
-                failed.discard(replica.topic_partition)
+        for failed in self.offline_directories.values():
+            failed.difference_update([each for each in failed if each.topic == topic.name])

@@ -25,7 +25,7 @@ from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, NoNode, SessionExpired
 from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
 from ..runtime.clock import Clock
-from ..runtime.long_work import Pace, in_batches, run_in_steps
+from ..runtime.long_work import Pace
 from ..runtime.supervisor import Supervisor
 from .active_controller import ActiveController
 from .channel.channel import ControllerChannel
@@ -40,9 +40,6 @@ from .topics.planning import CreatedTopic, NewPartitions, TopicCreation
 from .topics.topic_operations import Outcome, TopicOperations
 
 logger = logging.getLogger(__name__)
-
-ITEMS_PER_STEP = 50
-"""So many items of a request are done before it is looked whether others have to run."""
 
 STORE_RETRY_MS = 200
 """How long to wait before trying again a store that cannot be reached."""
@@ -159,6 +156,7 @@ class Controller:
             config=self._config,
             random=self._random,
             post=self._events.post,
+            keep_pace=Pace().keep,
         )
         for path, kind, event in (
             (znodes.BROKER_IDS, "brokers", ActiveController.brokers_changed),
@@ -356,9 +354,7 @@ class Controller:
             KafkaError: none was made: REQUEST_TIMED_OUT, NOT_CONTROLLER or POLICY_VIOLATION.
         """
         async with self.acting(timeout_ms) as active:
-            operations = TopicOperations(active)
-            planned = await run_in_steps(operations.plan(requests))
-            return planned if validate_only else await operations.make(planned)
+            return await TopicOperations(active).create(requests, validate_only=validate_only)
 
     async def ensure_topics(self, names: Collection[str]) -> dict[str, KafkaError]:
         """Make those topics that are not there; see `TopicOperations.ensure`.
@@ -414,13 +410,7 @@ class Controller:
         """
         async with self.acting(timeout_ms) as active:
             operations = TopicOperations(active)
-            await run_in_steps(operations.check_added(requests))
-            outcomes: dict[str, Outcome] = {}
-            pace = Pace()
-            for batch in in_batches(requests, ITEMS_PER_STEP):
-                await pace.keep()
-                outcomes |= await operations.add_partitions(batch, validate_only=validate_only)
-            return outcomes
+            return await operations.add_partitions(requests, validate_only=validate_only)
 
     async def elect_leaders(
         self,
@@ -431,9 +421,7 @@ class Controller:
     ) -> dict[TopicPartition, Outcome]:
         """Elect leaders; see `LeaderElections.elect`. Raises KafkaError as the others."""
         async with self.acting(timeout_ms) as active:
-            elections = LeaderElections(active)
-            plan = await run_in_steps(elections.plan_election(kind, partitions))
-            return await elections.elect_planned(kind, plan)
+            return await LeaderElections(active).elect(kind, partitions)
 
     async def reassign(
         self,
@@ -444,29 +432,16 @@ class Controller:
     ) -> dict[TopicPartition, Outcome]:
         """Move partitions; see `LeaderElections.reassign`. Raises KafkaError as the others."""
         async with self.acting(timeout_ms) as active:
-            outcomes: dict[TopicPartition, Outcome] = {}
-            pace = Pace()
-            for batch in in_batches(list(targets.items()), ITEMS_PER_STEP):
-                await pace.keep()
-                outcomes |= await LeaderElections(active).reassign(
-                    dict(batch), may_change_factor=may_change_factor
-                )
-            return outcomes
+            return await LeaderElections(active).reassign(
+                targets, may_change_factor=may_change_factor
+            )
 
     async def reassignments(
         self, partitions: Collection[TopicPartition] | None
     ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
         """What is moving; see `LeaderElections.reassignments`. Raises KafkaError as the others."""
         async with self.acting() as active:
-            elections = LeaderElections(active)
-            if partitions is None:
-                return elections.reassignments(None)
-            moving: dict[TopicPartition, tuple[tuple[int, ...], Reassignment]] = {}
-            pace = Pace()
-            for batch in in_batches(list(partitions), ITEMS_PER_STEP):
-                await pace.keep()
-                moving |= elections.reassignments(batch)
-            return moving
+            return await LeaderElections(active).reassignments(partitions)
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool, timeout_ms: int

@@ -16,6 +16,7 @@ from ..common.live_broker import LiveBroker
 from ..common.partition_state import LEADER_DURING_DELETE, PartitionState
 from ..common.sentinels import NO_LEADER, ZERO_UUID
 from ..common.topic_partition import TopicPartition
+from ..runtime.long_work import Steps, run_at_once
 
 logger = logging.getLogger(__name__)
 state_change_logger = logging.getLogger("odradek.state_change")
@@ -74,6 +75,23 @@ class MetadataUpdate(NamedTuple):
     live_brokers: Sequence[LiveBroker]
     partition_states: Sequence[PartitionState] = ()
     is_full: bool | None = False
+
+
+class PreparedUpdate(NamedTuple):
+    """What an update makes of a snapshot.
+
+    Attributes:
+        update: with the deletions in it that it implies.
+        former: the snapshot that it was worked out from.
+        snapshot: the new one.
+        deleted: the partitions that the update removes, whether they were known here or not: who
+            was away may still keep something of theirs.
+    """
+
+    update: MetadataUpdate
+    former: MetadataSnapshot
+    snapshot: MetadataSnapshot
+    deleted: list[TopicPartition]
 
 
 class MetadataCache:
@@ -210,40 +228,50 @@ class MetadataCache:
             correlation_id: of the request that said it, for the state-change log.
 
         Returns:
-            The partitions that the update removes, whether they were known here or not: who
-            was away may still keep something of theirs.
+            The partitions that the update removes.
         """
-        alive_brokers = {broker.broker_id: broker for broker in update.live_brokers}
+        prepared = run_at_once(self.prepare(update))
+        self.commit(prepared, correlation_id)
+        return prepared.deleted
+
+    def prepare(self, update: MetadataUpdate) -> Steps[PreparedUpdate]:
+        """Work out the snapshot that an update makes; it yields after each partition."""
+        former = self.snapshot
         alive_nodes = {broker.broker_id: _nodes_of(broker) for broker in update.live_brokers}
-        self._check_listeners(alive_nodes)
-        changed = self.snapshot._replace(
+        changed = former._replace(
             controller_id=None if update.controller_id < 0 else update.controller_id,
-            alive_brokers=alive_brokers,
+            alive_brokers={broker.broker_id: broker for broker in update.live_brokers},
             alive_nodes=alive_nodes,
         )
         deleted: list[TopicPartition] = []
-        states = update.partition_states
+        if update.is_full:
+            missed = yield from _missed_deletions(former, update.partition_states)
+            update = update._replace(partition_states=[*update.partition_states, *missed])
+        if update.partition_states:
+            changed = yield from _with_partitions(changed, update.partition_states, deleted)
+        return PreparedUpdate(update, former, changed, deleted)
+
+    def commit(self, prepared: PreparedUpdate, correlation_id: int = 0) -> bool:
+        """Put a prepared snapshot in place of the current one, all at once.
+
+        Args:
+            prepared: what an update makes of a snapshot.
+            correlation_id: see `update_metadata`.
+
+        Returns:
+            False, and nothing is done, if it was not worked out from the current snapshot.
+        """
+        if prepared.former is not self.snapshot:
+            return False
+        update = prepared.update
+        self._check_listeners(prepared.snapshot.alive_nodes)
         self._is_unmarked = update.is_full is None
         if update.is_full:
             self.is_complete = True
-            states = [*states, *self._missed_deletions(states)]
-        if states:
-            changed = _with_partitions(changed, states, deleted)
-            _log_state_changes(update, states, len(deleted), correlation_id)
-        self._replace(changed)
-        return deleted
-
-    def _missed_deletions(self, states: Sequence[PartitionState]) -> list[PartitionState]:
-        """The partitions known here of which an update that names all says nothing."""
-        named: dict[str, set[int]] = {}
-        for state in states:
-            named.setdefault(state.topic, set()).add(state.partition)
-        return [
-            state._replace(leader=LEADER_DURING_DELETE)
-            for topic, partitions in self.snapshot.partition_states.items()
-            for partition, state in partitions.items()
-            if partition not in named.get(topic, ())
-        ]
+        if update.partition_states:
+            _log_state_changes(update, len(prepared.deleted), correlation_id)
+        self._replace(prepared.snapshot)
+        return True
 
     def replicas_failed(self, partitions: Iterable[TopicPartition]) -> None:
         """This broker has lost its replicas of these, and so it leads them no more.
@@ -258,7 +286,7 @@ class MetadataCache:
             and self.broker_id in state.replicas
         ]
         if lost:
-            self._replace(_with_partitions(self.snapshot, lost, []))
+            self._replace(run_at_once(_with_partitions(self.snapshot, lost, [])))
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Put a topic's new overrides in a new snapshot; nothing where it is not known."""
@@ -305,12 +333,29 @@ def _without_replica(state: PartitionState, broker_id: int) -> PartitionState:
     return state._replace(leader=leader, offline_replicas=tuple(offline))
 
 
+def _missed_deletions(
+    snapshot: MetadataSnapshot, states: Iterable[PartitionState]
+) -> Steps[list[PartitionState]]:
+    """The partitions of a snapshot of which an update that names all says nothing."""
+    named: dict[str, set[int]] = {}
+    for state in states:
+        named.setdefault(state.topic, set()).add(state.partition)
+        yield
+    missed: list[PartitionState] = []
+    for topic, partitions in snapshot.partition_states.items():
+        for partition in partitions.keys() - named.get(topic, ()):
+            missed.append(partitions[partition]._replace(leader=LEADER_DURING_DELETE))
+            yield
+    return missed
+
+
 def _with_partitions(
     snapshot: MetadataSnapshot, states: Iterable[PartitionState], deleted: list[TopicPartition]
-) -> MetadataSnapshot:
+) -> Steps[MetadataSnapshot]:
     """The snapshot with the states in it; those being deleted leave and are listed.
 
-    Only the topics that are spoken of are copied, so an update costs what it changes.
+    Only the topics that are spoken of are copied, so an update costs what it changes. It yields
+    after each partition.
     """
     partition_states: dict[str, PartitionStates] = dict(snapshot.partition_states)
     topic_ids = dict(snapshot.topic_ids)
@@ -319,6 +364,7 @@ def _with_partitions(
     copied: dict[str, dict[int, PartitionState]] = {}
     topic = None
     for state in states:  # mostly topic by topic
+        yield
         if state.topic != topic:
             topic = state.topic
             is_noted = False
@@ -341,6 +387,7 @@ def _with_partitions(
                 if state.topic_id != ZERO_UUID:  # old versions of the request know no ids
                     topic_names[state.topic_id] = topic
     for topic, partitions in copied.items():
+        yield
         if partitions:
             indexes = sorted(partitions)
             if indexes != list(partitions):
@@ -360,15 +407,10 @@ def _with_partitions(
     )
 
 
-def _log_state_changes(
-    update: MetadataUpdate,
-    states: Sequence[PartitionState],
-    deleted_count: int,
-    correlation_id: int,
-) -> None:
+def _log_state_changes(update: MetadataUpdate, deleted_count: int, correlation_id: int) -> None:
     sender = (update.controller_id, update.controller_epoch, correlation_id)
     if state_change_logger.isEnabledFor(logging.DEBUG):
-        for state in states:
+        for state in update.partition_states:
             verb = "removed" if state.leader == LEADER_DURING_DELETE else "cached"
             state_change_logger.debug(
                 "%s %s, as controller %d of epoch %d said with correlation id %d",
@@ -379,7 +421,7 @@ def _log_state_changes(
     state_change_logger.info(
         "cached %d partitions and removed %d, as controller %d of epoch %d said "
         "with correlation id %d",
-        len(states) - deleted_count,
+        len(update.partition_states) - deleted_count,
         deleted_count,
         *sender,
     )

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -23,6 +31,9 @@ ResultT = TypeVar("ResultT")
 
 Steps: TypeAlias = Generator[None, None, ResultT]
 """Work that yields after each of its items, of some microseconds, and returns its result."""
+
+KeepPace: TypeAlias = Callable[[], Awaitable[None]]
+"""`Pace.keep`, for work that a simulator drives as well, without a loop."""
 
 STEP_SECONDS: Final = 0.003
 """So long a step is, and one item more."""
@@ -110,6 +121,17 @@ async def run_in_steps(work: Steps[ResultT]) -> ResultT:
         done = await take_step_in_turn(work)
         if done is not None:
             return done[0]
+
+
+async def run_at_pace(work: Steps[ResultT], keep_pace: KeepPace) -> ResultT:
+    """Run some work to its end as part of other work that has a pace."""
+    while True:
+        await keep_pace()
+        try:
+            next(work)
+        except StopIteration as done:
+            result: ResultT = done.value
+            return result
 
 
 class Pace:

@@ -15,6 +15,7 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 from __future__ import annotations
 
 from ...common.errors import ErrorCode
+from ...common.partition_state import PartitionState
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import FULL, decode_leader_and_isr, named_topics
 from ...protocol import messages
@@ -50,16 +51,27 @@ async def handle_leader_and_isr(
     configs = await read_topic_overrides(context.metadata_store, topics)
     states = await run_in_steps(decode_leader_and_isr(body, lambda topic: configs.get(topic, {})))
     unwritten = await find_unwritten(context, states, lambda each: _known_epochs(context, each))
-    named = {state.topic_partition for state in states}
-    topic_ids = {state.topic: state.topic_id for state in states}
-    states = [state for state in states if state.topic_partition not in unwritten]
-    news = [s for s in states if context.log_manager.get_log(s.topic_partition) is None]
-    if news:
-        replicas = {broker_id for state in news for broker_id in state.replicas}
-        await context.store_references.before_logs({state.topic for state in news}, replicas)
-    errors = dict.fromkeys(unwritten, ErrorCode.STALE_CONTROLLER_EPOCH)
     pace = Pace()
-    for batch in in_batches(states, PARTITIONS_PER_STEP):
+    topic_ids: dict[str, bytes] = {}
+    named: set[TopicPartition] = set()
+    written: list[PartitionState] = []
+    new_topics: set[str] = set()
+    replicas: set[int] = set()
+    for state in states:
+        await pace.keep()
+        topic_ids[state.topic] = state.topic_id
+        topic_partition = state.topic_partition
+        named.add(topic_partition)
+        if topic_partition in unwritten:
+            continue
+        written.append(state)
+        if context.log_manager.get_log(topic_partition) is None:
+            new_topics.add(state.topic)
+            replicas.update(state.replicas)
+    if new_topics:
+        await context.store_references.before_logs(new_topics, replicas)
+    errors = dict.fromkeys(unwritten, ErrorCode.STALE_CONTROLLER_EPOCH)
+    for batch in in_batches(written, PARTITIONS_PER_STEP):
         await pace.keep()
         errors |= context.replica_manager.become_leader_or_follower(
             body.controller_id, body.controller_epoch, batch

@@ -1,7 +1,7 @@
 """UpdateMetadata (6), versions 0-8: the controller says who is alive and who leads what.
 
 Behaviour: the request becomes the new snapshot at once, whole (article 000), though a long
-one is read in steps. One of an older
+one is worked out in steps. One of an older
 controller is STALE_CONTROLLER_EPOCH, one meant for this broker before its restart
 STALE_BROKER_EPOCH. Of a partition whose epochs are far ahead of what any controller has written,
 what was known stays. The group coordinator forgets the offsets of partitions that were deleted.
@@ -20,7 +20,7 @@ from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_update_metadata, named_topics
 from ...metadata.metadata_cache import MetadataCache, MetadataUpdate
 from ...protocol import messages
-from ...runtime.long_work import run_in_steps
+from ...runtime.long_work import Steps, map_in_steps, run_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
     KnownEpochs,
@@ -54,14 +54,19 @@ async def handle_update_metadata(
         context, update.partition_states, lambda each: _known_epochs(cache, each)
     )
     if unwritten:
-        update = _without(update, unwritten, cache)
+        update = await run_in_steps(_without(update, unwritten, cache))
     if cache.snapshot.topic_configs is not known:
-        update = _with_configs(update, {**read, **cache.snapshot.topic_configs})
-    if not context.replica_manager.admit_controller(body.controller_epoch):
-        raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
-    deleted = cache.update_metadata(update, request.correlation_id)
-    if deleted:
-        context.coordinators.group.delete_partition_offsets(deleted)
+        configs = {**read, **cache.snapshot.topic_configs}
+        update = await run_in_steps(_with_configs(update, configs))
+    is_done = False
+    while not is_done:  # begun again where something else has changed the snapshot meanwhile
+        prepared = await run_in_steps(cache.prepare(update))
+        if not context.replica_manager.admit_controller(body.controller_epoch):
+            raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
+        is_done = cache.commit(prepared, request.correlation_id)
+    if prepared.deleted:
+        coordinator = context.coordinators.group
+        await run_in_steps(coordinator.delete_partition_offsets(prepared.deleted))
     return messages.UpdateMetadataResponse()
 
 
@@ -74,7 +79,7 @@ def _known_epochs(cache: MetadataCache, topic_partition: TopicPartition) -> Know
 
 def _without(
     update: MetadataUpdate, unwritten: Set[TopicPartition], cache: MetadataCache
-) -> MetadataUpdate:
+) -> Steps[MetadataUpdate]:
     """The update, with what was known before of partitions whose new state is refused."""
     states = []
     for state in update.partition_states:
@@ -83,14 +88,15 @@ def _without(
             kept = cache.get_partition_info(*state.topic_partition)
         if kept is not None:
             states.append(kept)
+        yield
     return update._replace(partition_states=states)
 
 
 def _with_configs(
     update: MetadataUpdate, configs: Mapping[str, Mapping[str, str]]
-) -> MetadataUpdate:
+) -> Steps[MetadataUpdate]:
     """The update, where settings were changed while it was read."""
-    states = [
-        state._replace(config=configs.get(state.topic, {})) for state in update.partition_states
-    ]
+    states = yield from map_in_steps(
+        lambda state: state._replace(config=configs.get(state.topic, {})), update.partition_states
+    )
     return update._replace(partition_states=states)

@@ -13,6 +13,7 @@ from ...controller.registration import read_controller_epoch
 from ...controller.topics.topic_nodes import decode_leadership
 from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError
+from ...runtime.long_work import Pace
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.requests import Request
@@ -104,7 +105,9 @@ async def find_unwritten(
         MetadataStoreError: the store does not answer.
     """
     ahead = []
+    pace = Pace()
     for state in states:
+        await pace.keep()
         epochs = known(state.topic_partition)
         if (
             state.leader_epoch - epochs.leader_epoch > EPOCHS_AHEAD_MAX
@@ -113,11 +116,11 @@ async def find_unwritten(
             ahead.append(state)
     if not ahead:
         return set()
-    nodes = await context.metadata_store.get_many(
-        [znodes.partition_state_path(*state.topic_partition) for state in ahead]
-    )
+    paths = [znodes.partition_state_path(*state.topic_partition) for state in ahead]
+    nodes = await context.metadata_store.get_many(paths)
     unwritten = set()
     for state, node in zip(ahead, nodes, strict=True):
+        await pace.keep()
         written = decode_leadership(state.topic, state.partition, node)
         if (
             written is None

@@ -18,9 +18,17 @@ import trio
 from ...common.errors import ErrorCode
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
+from ...protocol.errors import ProtocolError
 from ...runtime.clock import Clock
+from ...runtime.long_work import run_in_steps
 from ..error_kinds import error_name
-from ..errors import ClientError, DisconnectedError, RequestTimeoutError, UnsupportedByBrokerError
+from ..errors import (
+    ClientError,
+    DisconnectedError,
+    PeerProtocolError,
+    RequestTimeoutError,
+    UnsupportedByBrokerError,
+)
 from ..settings import ClientSettings, check_settings
 from .api_version_ranges import ApiVersionRanges
 from .opening import Connect, open_stream, tls_refusal
@@ -154,6 +162,7 @@ class Connection:
         version_max: int | None = None,
         timeout_ms: int | None = None,
         expect_answer: bool = True,
+        in_steps: bool = False,
     ) -> Any:
         """Send a request and wait for its answer.
 
@@ -166,6 +175,8 @@ class Connection:
             timeout_ms: `request.timeout.ms` for this one.
             expect_answer: False for a Produce with acks=0, which has none: returns None when
                 it has been sent.
+            in_steps: encode the request and decode its answer in steps: they may have thousands
+                of elements, and others share the loop.
 
         Raises:
             DisconnectedError: the connection ended before the answer; RequestTimeoutError and
@@ -179,6 +190,8 @@ class Connection:
         used = self.versions.usable(api_key, version=version, version_max=version_max)
         if timeout_ms is None:
             timeout_ms = self.settings.request_timeout_ms
+        if in_steps:
+            return await self._exchange_in_steps(request, used, timeout_ms)
         return await self._exchange(request, used, timeout_ms, expect_answer)
 
     @property
@@ -281,13 +294,34 @@ class Connection:
             self._receive_scope.deadline = self._next_deadline()
             self.on_reauthenticated()
 
+    async def _exchange_in_steps(self, request: Message, version: int, timeout_ms: int) -> Any:
+        api_key = type(request).api_key
+        assert api_key is not None
+        response = messages.response_message(api_key)
+        encoded = await run_in_steps(type(request).stepwise_encoder(version)(request))
+        frame = await self._exchange(request, version, timeout_ms, True, encoded)
+        try:
+            answer, _ = await run_in_steps(response.stepwise_decoder(version)(frame, 0))
+        except ProtocolError as error:
+            failure = PeerProtocolError(f"this is no {response.name} v{version}: {error}")
+            self.close(failure)
+            raise failure from error
+        return answer
+
     async def _exchange(
-        self, request: Message, version: int, timeout_ms: int, expect_answer: bool
+        self,
+        request: Message,
+        version: int,
+        timeout_ms: int,
+        expect_answer: bool,
+        encoded: list[Any] | None = None,
     ) -> Any:
         slots = self._login_slots if type(request).api_key in LOGIN_APIS else self._slots
         await slots.acquire()
         done = trio.Event()
-        in_flight = self._start(request, version, timeout_ms, expect_answer, done.set, slots)
+        in_flight = self._start(
+            request, version, timeout_ms, expect_answer, done.set, slots, encoded
+        )
         await done.wait()
         failure = in_flight.failure
         if failure is not None:
@@ -303,6 +337,7 @@ class Connection:
         expect_answer: bool,
         on_done: Callable[[], None],
         slots: trio.Semaphore,
+        encoded: list[Any] | None = None,
     ) -> InFlight:
         """Have a request sent that holds a slot already, and gives it back in the end."""
 
@@ -314,7 +349,12 @@ class Connection:
             self._require_open()
             deadline_ms = self._clock.monotonic_ms() + timeout_ms
             in_flight, buffers = self._pipeline.start(
-                request, version, deadline_ms, release, expect_answer=expect_answer
+                request,
+                version,
+                deadline_ms,
+                release,
+                expect_answer=expect_answer,
+                encoded=encoded,
             )
         except BaseException:
             slots.release()

@@ -40,6 +40,7 @@ class InFlight:
         answer: the response, once it is there.
         failure: why there will be none.
         on_done: called once, when either is known.
+        keeps_encoded: whether `answer` is to be the bytes of the response, for who decodes it.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class InFlight:
         "correlation_id",
         "deadline_ms",
         "failure",
+        "keeps_encoded",
         "on_done",
         "version",
     )
@@ -59,6 +61,8 @@ class InFlight:
         correlation_id: int,
         deadline_ms: int,
         on_done: Callable[[], None],
+        *,
+        keeps_encoded: bool = False,
     ) -> None:
         self.api_key = api_key
         self.version = version
@@ -67,6 +71,7 @@ class InFlight:
         self.on_done = on_done
         self.answer: Any = None
         self.failure: ClientError | None = None
+        self.keeps_encoded = keeps_encoded
 
 
 class Started(NamedTuple):
@@ -110,8 +115,12 @@ class RequestPipeline:
         on_done: Callable[[], None],
         *,
         expect_answer: bool = True,
+        encoded: list[Any] | None = None,
     ) -> Started:
         """Encode a request; unless none is expected, its answer is waited for from now on.
+
+        Args:
+            encoded: the request's body where it is encoded already; the answer stays encoded then.
 
         Raises:
             EncodeError: the version cannot carry it.
@@ -120,11 +129,18 @@ class RequestPipeline:
         api_key = type(request).api_key
         assert api_key is not None, f"{type(request).__name__} is no request"
         correlation_id = self._next_correlation_id
-        buffers = type(request).encoder(version)(request)
+        buffers = type(request).encoder(version)(request) if encoded is None else encoded
         header = request_header(api_key, version, correlation_id, self._client_id)
         size = len(header) + sum(len(buffer) for buffer in buffers)
         self._next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
-        in_flight = InFlight(api_key, version, correlation_id, deadline_ms, on_done)
+        in_flight = InFlight(
+            api_key,
+            version,
+            correlation_id,
+            deadline_ms,
+            on_done,
+            keeps_encoded=encoded is not None,
+        )
         if expect_answer:
             self._in_flight.append(in_flight)
         return Started(in_flight, [_pack_length(size) + header, *buffers])
@@ -188,7 +204,10 @@ class RequestPipeline:
             if api_key == ApiKey.API_VERSIONS and frame[position:][:2] == UNSUPPORTED_VERSION:
                 version = 0  # What every client can read, for none knew better (KIP-511).
             # What follows the message is ignored, as Kafka's clients do.
-            answer, _ = message.decoder(version)(frame, position)
+            if waiting.keeps_encoded:
+                answer: Any = frame[position:]
+            else:
+                answer, _ = message.decoder(version)(frame, position)
         except ProtocolError as error:
             raise PeerProtocolError(f"this is no {message.name} v{version}: {error}") from error
         self._in_flight.popleft()

@@ -16,10 +16,10 @@ import trio
 
 from ...client.errors import ClientError
 from ...common.live_broker import EndPoint, LiveBroker
-from ...runtime.long_work import run_in_steps
+from ...runtime.long_work import ITEMS_AT_LEAST, run_in_steps
 from ...runtime.supervisor import Supervisor
 from .channel import ControllerRequest, OnAnswer
-from .codec import decode_errors, encode
+from .codec import decode_errors, encode, partitions_of
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
@@ -33,7 +33,9 @@ RETRY_BACKOFF_MS = 100
 class BrokerLink(Protocol):
     """A connection to one broker, as `client.connection.Connection` is."""
 
-    async def request(self, request: Message, *, version: int, timeout_ms: int) -> Any:
+    async def request(
+        self, request: Message, *, version: int, timeout_ms: int, in_steps: bool
+    ) -> Any:
         """Send a request and return the response. Raises ClientError when it is broken."""
 
 
@@ -166,8 +168,13 @@ class BrokerQueue:
             await self._wait_for_requests()
             request, on_answer = self._waiting[0]
             message, version = await run_in_steps(encode(request, self._listener_name))
-            response = await link.request(message, version=version, timeout_ms=self._timeout_ms)
+            response = await link.request(
+                message,
+                version=version,
+                timeout_ms=self._timeout_ms,
+                in_steps=len(partitions_of(request)) > ITEMS_AT_LEAST,
+            )
             self._failures = 0
             self._waiting.popleft()
             if on_answer is not None:
-                on_answer(decode_errors(request, response))
+                on_answer(await run_in_steps(decode_errors(request, response)))

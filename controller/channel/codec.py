@@ -72,13 +72,17 @@ def encode(request: ControllerRequest, listener_name: str) -> Generator[None, No
     if isinstance(request, UpdateMetadata):
         update = yield from _update_metadata(request)
         return update, UPDATE_METADATA_VERSION
-    return _stop_replica(request), STOP_REPLICA_VERSION
+    stop = yield from _stop_replica(request)
+    return stop, STOP_REPLICA_VERSION
 
 
-def _by_topic(states: Iterable[PartitionState]) -> dict[tuple[str, bytes], list[PartitionState]]:
+def _by_topic(
+    states: Iterable[PartitionState],
+) -> Generator[None, None, dict[tuple[str, bytes], list[PartitionState]]]:
     topics: dict[tuple[str, bytes], list[PartitionState]] = {}
     for state in states:
         topics.setdefault((state.topic, state.topic_id), []).append(state)
+        yield
     return topics
 
 
@@ -99,7 +103,8 @@ def _leader_and_isr(
             if (endpoint := broker.endpoint(listener_name)) is not None
         ],
     )
-    for (name, topic_id), states in _by_topic(request.partition_states).items():
+    by_topic = yield from _by_topic(request.partition_states)
+    for (name, topic_id), states in by_topic.items():
         topic = make.LeaderAndIsrTopicState(topic_name=name, topic_id=topic_id)
         message.topic_states.append(topic)
         for state in states:
@@ -147,7 +152,8 @@ def _update_metadata(
             for broker in request.live_brokers
         ],
     )
-    for (name, topic_id), states in _by_topic(request.partition_states).items():
+    by_topic = yield from _by_topic(request.partition_states)
+    for (name, topic_id), states in by_topic.items():
         topic = make.UpdateMetadataTopicState(topic_name=name, topic_id=topic_id)
         message.topic_states.append(topic)
         for state in states:
@@ -167,58 +173,73 @@ def _update_metadata(
     return message
 
 
-def _stop_replica(request: StopReplica) -> messages.StopReplicaRequest:
+def _stop_replica(request: StopReplica) -> Generator[None, None, messages.StopReplicaRequest]:
     make = messages.StopReplicaRequest
-    topics: dict[str, list[StoppedReplica]] = {}
-    for stopped in request.partitions:
-        topics.setdefault(stopped.topic_partition.topic, []).append(stopped)
-    return make(
+    message = make(
         controller_id=request.controller_id,
         controller_epoch=request.controller_epoch,
         broker_epoch=request.broker_epoch,
-        topic_states=[
-            make.StopReplicaTopicState(
-                topic_name=topic,
-                partition_states=[
-                    make.StopReplicaPartitionState(
-                        partition_index=stopped.topic_partition.partition,
-                        leader_epoch=stopped.leader_epoch,
-                        delete_partition=stopped.delete,
-                    )
-                    for stopped in partitions
-                ],
-            )
-            for topic, partitions in topics.items()
-        ],
     )
+    topics: dict[str, messages.StopReplicaRequest.StopReplicaTopicState] = {}
+    for (name, partition), leader_epoch, delete in request.partitions:
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = make.StopReplicaTopicState(topic_name=name)
+            message.topic_states.append(topic)
+        topic.partition_states.append(
+            make.StopReplicaPartitionState(
+                partition_index=partition, leader_epoch=leader_epoch, delete_partition=delete
+            )
+        )
+        yield
+    return message
+
+
+def partitions_of(request: ControllerRequest) -> Sequence[PartitionState | StoppedReplica]:
+    """What a request names."""
+    if isinstance(request, StopReplica):
+        return request.partitions
+    return request.partition_states
 
 
 # -- answers -----------------------------------------------------------------------------
 
 
-def decode_errors(request: ControllerRequest, response: Any) -> PartitionErrors:
-    """What a broker answered for each partition; all the same if it refused the whole."""
+def decode_errors(
+    request: ControllerRequest, response: Any
+) -> Generator[None, None, PartitionErrors]:
+    """What a broker answered for each partition; all the same if it refused the whole.
+
+    It yields after each partition, and returns them all: see `run_in_steps`.
+    """
     whole = ErrorCode(response.error_code)
     if isinstance(request, UpdateMetadata):
         return {}
+    reported: dict[TopicPartition, ErrorCode] = {}
     if isinstance(request, StopReplica):
-        partitions = [stopped.topic_partition for stopped in request.partitions]
-        reported = {
-            TopicPartition(each.topic_name, each.partition_index): ErrorCode(each.error_code)
-            for each in response.partition_errors
-        }
+        for each in response.partition_errors:
+            where = TopicPartition(each.topic_name, each.partition_index)
+            reported[where] = ErrorCode(each.error_code)
+            yield
     else:
-        partitions = [state.topic_partition for state in request.partition_states]
-        names = {state.topic_id: state.topic for state in request.partition_states}
-        reported = {
-            TopicPartition(names[topic.topic_id], each.partition_index): ErrorCode(each.error_code)
-            for topic in response.topics
-            if topic.topic_id in names
-            for each in topic.partition_errors
-        }
-    if whole is not ErrorCode.NONE:
-        return {each: reported.get(each, whole) for each in partitions}
-    return reported
+        names: dict[bytes, str] = {}
+        for state in request.partition_states:
+            names[state.topic_id] = state.topic
+            yield
+        for topic in response.topics:
+            if topic.topic_id in names:
+                for each in topic.partition_errors:
+                    where = TopicPartition(names[topic.topic_id], each.partition_index)
+                    reported[where] = ErrorCode(each.error_code)
+                    yield
+    if whole is ErrorCode.NONE:
+        return reported
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for named in partitions_of(request):
+        where = named.topic_partition
+        errors[where] = reported.get(where, whole)
+        yield
+    return errors
 
 
 # -- what a broker receives --------------------------------------------------------------

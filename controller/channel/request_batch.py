@@ -14,6 +14,7 @@ from ...common.errors import ErrorCode
 from ...common.live_broker import LiveBroker
 from ...common.partition_state import PartitionState, StoppedReplica
 from ...common.topic_partition import TopicPartition
+from ...runtime.long_work import KeepPace
 from ..context import ControllerContext, Topic
 from .channel import (
     BecomeLeaderOrFollower,
@@ -38,6 +39,7 @@ class ControllerBrokerRequestBatch:
         controller_id: in whose name.
         on_leader_and_isr: gets the answers to LeaderAndIsr.
         on_deleted: gets the answers to those StopReplica that delete.
+        keep_pace: awaited after each of all partitions that there are.
     """
 
     def __init__(
@@ -48,12 +50,14 @@ class ControllerBrokerRequestBatch:
         *,
         on_leader_and_isr: BrokerAnswer,
         on_deleted: BrokerAnswer,
+        keep_pace: KeepPace,
     ) -> None:
         self._controller_id = controller_id
         self._context = context
         self._channel = channel
         self._on_leader_and_isr = on_leader_and_isr
         self._on_deleted = on_deleted
+        self._keep_pace = keep_pace
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._stopped: dict[int, dict[TopicPartition, StoppedReplica]] = {}
         self._metadata: dict[TopicPartition, PartitionState] = {}
@@ -74,7 +78,7 @@ class ControllerBrokerRequestBatch:
                 leader_and_isr[topic_partition] = state._replace(is_new=True)
             else:
                 leader_and_isr[topic_partition] = state
-        self.add_update_metadata(self._context.live_brokers, topic, [partition])
+        self.add_update_metadata(self._context.live_brokers, topic, partition)
 
     def add_stop_replica(
         self, broker_ids: Iterable[int], topic: Topic, partition: int, *, delete: bool
@@ -92,21 +96,20 @@ class ControllerBrokerRequestBatch:
             deletes = delete or (former is not None and former.delete)
             stopped[topic_partition] = StoppedReplica(topic_partition, leader_epoch, deletes)
 
-    def add_update_metadata(
-        self, broker_ids: Iterable[int], topic: Topic, partitions: Iterable[int] | None = None
-    ) -> None:
-        """Brokers are to learn of partitions, of all that a topic has where none are named."""
+    def add_update_metadata(self, broker_ids: Iterable[int], topic: Topic, partition: int) -> None:
+        """Brokers are to learn of a partition."""
         self._metadata_brokers.update(broker_ids)
-        for partition in topic.assignment if partitions is None else partitions:
-            state = self._state_to_tell(topic, partition)
-            if state is not None:
-                self._metadata[state.topic_partition] = state
+        state = self._state_to_tell(topic, partition)
+        if state is not None:
+            self._metadata[state.topic_partition] = state
 
-    def add_full_update_metadata(self, broker_ids: Iterable[int]) -> None:
+    async def add_full_update_metadata(self, broker_ids: Iterable[int]) -> None:
         """Brokers are to know every topic, and no others: they may have missed deletions."""
         receivers = set(broker_ids)
         for topic in self._context.topics():
-            self.add_update_metadata(receivers, topic)
+            for partition in topic.assignment:
+                await self._keep_pace()
+                self.add_update_metadata(receivers, topic, partition)
         self._metadata_brokers |= receivers
         self._full_metadata |= receivers
 

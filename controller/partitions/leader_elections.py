@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
-from ...runtime.long_work import Steps, run_at_once
+from ...runtime.long_work import Steps, run_at_pace
 from ..active_controller import ActiveController
 from ..context import PartitionAndReplica, Reassignment
 from ..fenced_store import kafka_error_of
@@ -63,10 +63,19 @@ class LeaderElections:
             partitions: which; all where it is None, and then those that need no election are
                 left out of the answer.
         """
-        plan = run_at_once(self.plan_election(kind, partitions))
-        return await self.elect_planned(kind, plan)
+        keep_pace = self._controller.keep_pace
+        needing, outcomes = await run_at_pace(self._plan(kind, partitions), keep_pace)
+        left = set(await self._controller.partitions.bring_online(needing, _ELECTIONS[kind]))
+        self._controller.batch.send()
+        for item in needing:
+            await keep_pace()
+            refusal = _NOT_AVAILABLE[kind] if item in left else None
+            outcomes[TopicPartition(item.topic.name, item.partition)] = (
+                None if refusal is None else default_error(refusal)
+            )
+        return outcomes
 
-    def plan_election(
+    def _plan(
         self, kind: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Steps[ElectionPlan]:
         """Which partitions `elect` would find a leader for; it yields after each."""
@@ -87,27 +96,11 @@ class LeaderElections:
                 outcomes[topic_partition] = default_error(ErrorCode.ELECTION_NOT_NEEDED)
         return ElectionPlan(needing, outcomes)
 
-    async def elect_planned(
-        self, kind: ElectionType, plan: ElectionPlan
-    ) -> dict[TopicPartition, Outcome]:
-        """Elect the leaders that were planned; returns the outcomes of all."""
-        needing, outcomes = plan
-        left = set(await self._controller.partitions.bring_online(needing, _ELECTIONS[kind]))
-        self._controller.batch.send()
-        for item in needing:
-            refusal = _NOT_AVAILABLE[kind] if item in left else None
-            outcomes[TopicPartition(item.topic.name, item.partition)] = (
-                None if refusal is None else default_error(refusal)
-            )
-        return outcomes
-
-    def _all(self) -> list[TopicPartition]:
-        return [
-            TopicPartition(topic.name, partition)
-            for topic in self._context.topics()
-            if not topic.is_being_deleted
-            for partition in topic.assignment
-        ]
+    def _all(self) -> Iterator[TopicPartition]:
+        for topic in self._context.topics():
+            if not topic.is_being_deleted:
+                for partition in topic.assignment:
+                    yield TopicPartition(topic.name, partition)
 
     def _find(self, topic_partition: TopicPartition) -> PartitionOf | None:
         topic = self._context.topic(topic_partition.topic)
@@ -134,13 +127,20 @@ class LeaderElections:
         for topic in self._context.topics():
             if not topic.is_being_deleted:
                 for partition, replicas in topic.assignment.items():
+                    await self._controller.keep_pace()
                     item = PartitionOf(topic, partition)
                     by_preferred.setdefault(replicas[0], []).append(item)
         for broker_id, items in sorted(by_preferred.items()):
-            moved = [item for item in items if self._needs(ElectionType.PREFERRED, item)]
+            moved: list[PartitionOf] = []
+            ready: list[PartitionOf] = []
+            for item in items:
+                await self._controller.keep_pace()
+                if self._needs(ElectionType.PREFERRED, item):
+                    moved.append(item)
+                    if self._may_return(item):
+                        ready.append(item)
             if len(moved) / len(items) <= allowed or broker_id not in self._context.live_brokers:
                 continue
-            ready = [item for item in moved if self._may_return(item)]
             if ready:
                 logger.info("broker %d gets %d partitions back", broker_id, len(ready))
                 await self._controller.partitions.bring_online(ready, preferred)
@@ -178,24 +178,23 @@ class LeaderElections:
         if 0 <= broker_epoch < broker.epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
         self._context.shutting_down.add(broker_id)
-        led, followed = self._shared_partitions(broker_id)
+        led, followed = await self._shared_partitions(broker_id)
         await self._controller.partitions.bring_online(led, elect_for_controlled_shutdown)
         self._controller.batch.send()
+        replicas: list[PartitionAndReplica] = []
         for topic, partition in followed:
+            await self._controller.keep_pace()
             self._controller.batch.add_stop_replica([broker_id], topic, partition, delete=False)
+            replicas.append(PartitionAndReplica(topic.name, partition, broker_id))
         self._controller.batch.send()
-        await self._controller.replicas.change(
-            [
-                PartitionAndReplica(topic.name, partition, broker_id)
-                for topic, partition in followed
-            ],
-            ReplicaStatus.OFFLINE,
-        )
+        await self._controller.replicas.change(replicas, ReplicaStatus.OFFLINE)
         self._controller.batch.send()
-        remaining, _ = self._shared_partitions(broker_id)
+        remaining, _ = await self._shared_partitions(broker_id)
         return [TopicPartition(topic.name, partition) for topic, partition in remaining]
 
-    def _shared_partitions(self, broker_id: int) -> tuple[list[PartitionOf], list[PartitionOf]]:
+    async def _shared_partitions(
+        self, broker_id: int
+    ) -> tuple[list[PartitionOf], list[PartitionOf]]:
         """The partitions a broker leads and those it follows, of those that others hold too."""
         led: list[PartitionOf] = []
         followed: list[PartitionOf] = []
@@ -203,6 +202,7 @@ class LeaderElections:
             if topic.is_being_deleted:
                 continue
             for partition, replicas in topic.assignment.items():
+                await self._controller.keep_pace()
                 leadership = topic.leaderships.get(partition)
                 if broker_id in replicas and len(replicas) > 1 and leadership is not None:
                     leads = leadership.leader == broker_id
@@ -224,6 +224,7 @@ class LeaderElections:
         """
         outcomes: dict[TopicPartition, Outcome] = {}
         for topic_partition, target in targets.items():
+            await self._controller.keep_pace()
             item = self._find(topic_partition)
             outcomes[topic_partition] = None
             try:
@@ -244,12 +245,13 @@ class LeaderElections:
                 outcomes[topic_partition] = kafka_error_of(error)
         return outcomes
 
-    def reassignments(
+    async def reassignments(
         self, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, tuple[tuple[int, ...], Reassignment]]:
         """Replicas and reassignment of those partitions, of all where None, that are moving."""
         moving: dict[TopicPartition, tuple[tuple[int, ...], Reassignment]] = {}
         for topic_partition in self._all() if partitions is None else partitions:
+            await self._controller.keep_pace()
             item = self._find(topic_partition)
             if item is not None and item.partition in item.topic.reassignments:
                 moving[topic_partition] = (

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ...common.partition_state import LeaderAndIsr
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NodeExists, NoNode
 from ...metadata_store.store import Operation
+from ...runtime.long_work import KeepPace, in_batches
 from ..context import ControllerContext, Topic
 from ..fenced_store import ControllerMoved, FencedStore
 from ..topics.topic_nodes import (
@@ -28,13 +29,12 @@ from .leadership import first_leadership
 
 logger = logging.getLogger(__name__)
 
-PARTITIONS_PER_TRANSACTION = 500
-"""ZooKeeper refuses a request of more than a megabyte; one partition takes some 300 bytes."""
+PARTITIONS_PER_TRANSACTION = 100
+"""The embedded store does a transaction in one piece, and ZooKeeper refuses one of a megabyte: one
+partition takes some 20 us, and 300 bytes."""
 
 Decision = Callable[[Topic, int], LeaderAndIsr | None]
 """The new leadership of a partition, from what the context now says; None to leave it."""
-
-ItemT = TypeVar("ItemT")
 
 
 class PartitionOf(NamedTuple):
@@ -54,10 +54,12 @@ class LeadershipWriter:
     Args:
         context: what the controller knows.
         store: for the election that the controller acts in.
+        keep_pace: awaited between the pieces of work.
     """
 
     context: ControllerContext
     store: FencedStore
+    keep_pace: KeepPace
 
     async def create(self, partitions: Sequence[PartitionOf]) -> list[PartitionOf]:
         """Lead partitions for the first time; returns those that now have a leader.
@@ -66,13 +68,14 @@ class LeadershipWriter:
         whose replicas is alive gets none yet.
         """
         led: list[PartitionOf] = []
-        for step in _steps(partitions):
+        for step in in_batches(partitions, PARTITIONS_PER_TRANSACTION):
             led += await self._create_step(step)
         return led
 
     async def _create_step(self, step: Sequence[PartitionOf]) -> list[PartitionOf]:
         first: list[tuple[PartitionOf, LeaderAndIsr]] = []
         for item in step:
+            await self.keep_pace()
             replicas = item.topic.assignment[item.partition]
             live = self.context.electable(item.topic, item.partition)
             state = first_leadership(replicas, live, self.context.epoch)
@@ -82,8 +85,10 @@ class LeadershipWriter:
                 first.append((item, state))
         operations: list[Operation] = []
         for (topic, partition), state in first:
+            await self.keep_pace()
             operations.append(create_partition_operation(topic.name, partition))
             operations.append(create_leadership_operation(topic.name, partition, state))
+        await self.keep_pace()
         try:
             if operations:
                 await self.store.multi(operations)
@@ -129,7 +134,7 @@ class LeadershipWriter:
         """
         changed: list[PartitionOf] = []
         left: list[PartitionOf] = []
-        for step in _steps(partitions):
+        for step in in_batches(partitions, PARTITIONS_PER_TRANSACTION):
             await self._change_step(step, decide, changed, left)
         return changed, left
 
@@ -142,19 +147,19 @@ class LeadershipWriter:
     ) -> None:
         read = False
         while step:
-            decided, undecided = _decide(step, decide)
+            decided, undecided = await self._decide(step, decide)
             if undecided and not read:
                 await self.read(undecided)  # a leader may have changed the ISR meanwhile
                 read = True
                 continue
+            operations: list[Operation] = []
+            for (topic, partition), state in decided:
+                await self.keep_pace()
+                operations.append(set_leadership_operation(topic.name, partition, state))
+            await self.keep_pace()
             try:
-                if decided:
-                    await self.store.multi(
-                        [
-                            set_leadership_operation(topic.name, partition, state)
-                            for (topic, partition), state in decided
-                        ]
-                    )
+                if operations:
+                    await self.store.multi(operations)
             except (BadVersion, NoNode):
                 await self.read([item for item, _ in decided])
                 continue
@@ -165,6 +170,22 @@ class LeadershipWriter:
             changed += [item for item, _ in decided]
             left += undecided
             return
+
+    async def _decide(
+        self, items: Sequence[PartitionOf], decide: Decision
+    ) -> tuple[list[tuple[PartitionOf, LeaderAndIsr]], list[PartitionOf]]:
+        """The new leaderships, and the partitions that get none."""
+        decided: list[tuple[PartitionOf, LeaderAndIsr]] = []
+        undecided: list[PartitionOf] = []
+        for item in items:
+            await self.keep_pace()
+            is_led = item.partition in item.topic.leaderships
+            state = decide(item.topic, item.partition) if is_led else None
+            if state is None:
+                undecided.append(item)
+            else:
+                decided.append((item, state))
+        return decided, undecided
 
     async def read(self, partitions: Sequence[PartitionOf]) -> None:
         """Take up what the store holds of partitions.
@@ -177,6 +198,7 @@ class LeadershipWriter:
         ]
         nodes = await self.store.store.get_many(paths)
         for (topic, partition), node in zip(partitions, nodes, strict=True):
+            await self.keep_pace()
             leadership = decode_leadership(topic.name, partition, node)
             if leadership is None:
                 topic.leaderships.pop(partition, None)
@@ -184,24 +206,3 @@ class LeadershipWriter:
                 raise ControllerMoved
             else:
                 topic.leaderships[partition] = leadership
-
-
-def _decide(
-    items: Sequence[PartitionOf], decide: Decision
-) -> tuple[list[tuple[PartitionOf, LeaderAndIsr]], list[PartitionOf]]:
-    """The new leaderships, and the partitions that get none."""
-    decided: list[tuple[PartitionOf, LeaderAndIsr]] = []
-    undecided: list[PartitionOf] = []
-    for item in items:
-        is_led = item.partition in item.topic.leaderships
-        state = decide(item.topic, item.partition) if is_led else None
-        if state is None:
-            undecided.append(item)
-        else:
-            decided.append((item, state))
-    return decided, undecided
-
-
-def _steps(items: Sequence[ItemT]) -> Sequence[Sequence[ItemT]]:
-    size = PARTITIONS_PER_TRANSACTION
-    return [items[start : start + size] for start in range(0, len(items), size)]

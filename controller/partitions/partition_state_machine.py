@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
+from ...runtime.long_work import KeepPace
 from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import ControllerContext, PartitionAndReplica, Topic
 from .leadership import Election, Electorate, elect_for_offline
@@ -30,14 +31,16 @@ class PartitionStateMachine:
         leaderships: writes leaders.
         batch: where requests come together; the caller sends it.
         allows_unclean: `unclean.leader.election.enable` of a topic.
+        keep_pace: awaited after each partition: there may be thousands.
     """
 
     context: ControllerContext
     leaderships: LeadershipWriter
     batch: ControllerBrokerRequestBatch
     allows_unclean: AllowsUnclean
+    keep_pace: KeepPace
 
-    def begin(self, restarted: Collection[int] = ()) -> None:
+    async def begin(self, restarted: Collection[int] = ()) -> None:
         """Find out the state of each partition, as a new controller does.
 
         Args:
@@ -45,6 +48,7 @@ class PartitionStateMachine:
         """
         for topic in self.context.topics():
             for partition in topic.assignment:
+                await self.keep_pace()
                 topic.statuses[partition] = self._initial_status(topic, partition, restarted)
 
     def _initial_status(
@@ -60,9 +64,10 @@ class PartitionStateMachine:
             return PartitionStatus.ONLINE
         return PartitionStatus.OFFLINE
 
-    def set_status(self, partitions: Iterable[PartitionOf], target: PartitionStatus) -> None:
+    async def set_status(self, partitions: Iterable[PartitionOf], target: PartitionStatus) -> None:
         """Take partitions to a state that nobody has to be elected for."""
         for item in partitions:
+            await self.keep_pace()
             topic, partition = item
             PARTITION_TRANSITIONS.require(topic.status(partition), target, item)
             if target is PartitionStatus.NON_EXISTENT:
@@ -82,16 +87,19 @@ class PartitionStateMachine:
         new: list[PartitionOf] = []
         others: list[PartitionOf] = []
         for item in partitions:
+            await self.keep_pace()
             status = item.topic.status(item.partition)
             PARTITION_TRANSITIONS.require(status, PartitionStatus.ONLINE, item)
             (new if status is PartitionStatus.NEW else others).append(item)
         led = await self.leaderships.create(new) if new else []
         for topic, partition in led:
+            await self.keep_pace()
             self.batch.add_leader_and_isr(
                 self._live_replicas(topic, partition), topic, partition, is_new=True
             )
         changed, left = await self._elect(others, elect)
         for item in (*led, *changed):
+            await self.keep_pace()
             item.topic.statuses[item.partition] = PartitionStatus.ONLINE
             self._log(item, PartitionStatus.ONLINE)
         found = set(led)
@@ -108,6 +116,7 @@ class PartitionStateMachine:
 
         changed, left = await self.leaderships.change(partitions, decide)
         for topic, partition in changed:
+            await self.keep_pace()
             self.batch.add_leader_and_isr(self._live_replicas(topic, partition), topic, partition)
         return changed, left
 
@@ -136,13 +145,13 @@ class PartitionStateMachine:
             topics: only of these.
         """
         waiting = (PartitionStatus.NEW, PartitionStatus.OFFLINE)
-        partitions = [
-            PartitionOf(topic, partition)
-            for topic in (self.context.topics() if topics is None else topics)
-            if not topic.is_being_deleted
-            for partition, status in topic.statuses.items()
-            if status in waiting
-        ]
+        partitions: list[PartitionOf] = []
+        for topic in self.context.topics() if topics is None else topics:
+            if not topic.is_being_deleted:
+                for partition, status in topic.statuses.items():
+                    await self.keep_pace()
+                    if status in waiting:
+                        partitions.append(PartitionOf(topic, partition))
         for item in await self.bring_online(partitions):
             logger.error("%s stays without a leader: no replica in sync is alive", item)
 
@@ -154,6 +163,7 @@ class PartitionStateMachine:
         """
         found = []
         for item in items:
+            await self.keep_pace()
             topic, partition = item
             leadership = topic.leaderships.get(partition)
             if topic.is_being_deleted or leadership is None:

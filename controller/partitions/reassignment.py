@@ -197,7 +197,7 @@ class Reassignments:
         await self._remove(item, removed)
         if reassignment is not NO_REASSIGNMENT:
             await self._write(item, target, NO_REASSIGNMENT)
-        self.batch.add_update_metadata(self.context.live_brokers, topic, [partition])
+        self.batch.add_update_metadata(self.context.live_brokers, topic, partition)
         self.batch.send()
         logger.info("%s is now on brokers %s", item, list(target))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...common.partition_state import LeaderAndIsr
+from ...runtime.long_work import KeepPace
 from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import ControllerContext, PartitionAndReplica, Topic
 from .leadership import without_replica
@@ -24,17 +25,20 @@ class ReplicaStateMachine:
         context: what the controller knows.
         leaderships: writes the ISR without replicas that are gone.
         batch: where requests come together; the caller sends it.
+        keep_pace: awaited after each replica: there may be thousands.
     """
 
     context: ControllerContext
     leaderships: LeadershipWriter
     batch: ControllerBrokerRequestBatch
+    keep_pace: KeepPace
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Find out the state of each replica, as a new controller does."""
         context = self.context
         for topic in context.topics():
             for replica in topic.replicas():
+                await self.keep_pace()
                 # One that is gone may have been deleted already: its broker gets a StopReplica.
                 context.replica_statuses[replica] = (
                     ReplicaStatus.ONLINE if context.is_online(replica) else ReplicaStatus.OFFLINE
@@ -48,14 +52,17 @@ class ReplicaStateMachine:
         """
         chosen = list(replicas)
         for replica in chosen:
+            await self.keep_pace()
             former = self.context.status(replica)
             REPLICA_TRANSITIONS.require(former, target, replica)
         if target is ReplicaStatus.OFFLINE:
             await self._take_offline(chosen)
         else:
             for replica in chosen:
+                await self.keep_pace()
                 self._add_requests(replica, target)
         for replica in chosen:
+            await self.keep_pace()
             self._note(replica, target)
 
     def _topic(self, replica: PartitionAndReplica) -> Topic:
@@ -95,6 +102,7 @@ class ReplicaStateMachine:
         """Stop replicas, take them out of their ISRs, and update the others."""
         by_broker: dict[int, list[PartitionOf]] = {}
         for replica in replicas:
+            await self.keep_pace()
             topic = self._topic(replica)
             self.batch.add_stop_replica([replica.broker_id], topic, replica.partition, delete=False)
             by_broker.setdefault(replica.broker_id, []).append(
@@ -112,6 +120,7 @@ class ReplicaStateMachine:
 
         changed, left = await self.leaderships.change(partitions, decide)
         for topic, partition in changed:
+            await self.keep_pace()
             others = [
                 replica
                 for replica in topic.assignment[partition]
@@ -121,4 +130,5 @@ class ReplicaStateMachine:
                 continue
             self.batch.add_leader_and_isr(others, topic, partition)
         for topic, partition in left:
-            self.batch.add_update_metadata(self.context.live_brokers, topic, [partition])
+            await self.keep_pace()
+            self.batch.add_update_metadata(self.context.live_brokers, topic, partition)

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from random import Random
 
 from ...common.errors import ErrorCode, KafkaError
+from ...runtime.long_work import Steps
 
 Assignment = dict[int, tuple[int, ...]]
 """Partition index to the brokers that hold it, the preferred leader first."""
@@ -29,8 +30,8 @@ def assign_replicas(
     start_index: int,
     shift: int,
     first_partition: int = 0,
-) -> Assignment:
-    """Spread partitions over brokers, and their replicas over racks.
+) -> Steps[Assignment]:
+    """Spread partitions over brokers, and their replicas over racks; it yields after each.
 
     Args:
         racks: of at least `replication_factor` brokers. Unless all of them name one, racks
@@ -50,6 +51,7 @@ def assign_replicas(
             shift += 1
         first = (partition + start_index) % len(turns)
         assignment[partition] = _pick(turns, rack_of, replication_factor, first, shift)
+        yield
     return assignment
 
 
@@ -87,24 +89,27 @@ def _pick(
 
 def assign_new_topic(
     racks: Racks, partition_count: int, replication_factor: int, random: Random
-) -> Assignment:
-    """An assignment for a new topic, starting somewhere at random.
+) -> Steps[Assignment]:
+    """An assignment for a new topic, starting somewhere at random; it yields after each partition.
 
     Raises:
         KafkaError: INVALID_REPLICATION_FACTOR when there are too few brokers.
     """
     _require_brokers(racks, replication_factor)
-    return assign_replicas(
-        racks,
-        partition_count,
-        replication_factor,
-        start_index=random.randrange(len(racks)),
-        shift=random.randrange(len(racks)),
+    start_index, shift = random.randrange(len(racks)), random.randrange(len(racks))
+    return (
+        yield from assign_replicas(
+            racks, partition_count, replication_factor, start_index=start_index, shift=shift
+        )
     )
 
 
-def assign_more_partitions(racks: Racks, existing: Assignment, added_count: int) -> Assignment:
+def assign_more_partitions(
+    racks: Racks, existing: Assignment, added_count: int
+) -> Steps[Assignment]:
     """An assignment for partitions added to a topic, going on where its others end.
+
+    It yields after each partition.
 
     Raises:
         KafkaError: INVALID_REPLICATION_FACTOR when there are too few brokers.
@@ -113,13 +118,15 @@ def assign_more_partitions(racks: Racks, existing: Assignment, added_count: int)
     _require_brokers(racks, len(first_replicas))
     # As in Kafka a place among the ids, though the turns are taken by racks.
     start_index = sum(broker_id < first_replicas[0] for broker_id in racks) % len(racks)
-    return assign_replicas(
-        racks,
-        added_count,
-        len(first_replicas),
-        start_index=start_index,
-        shift=start_index,
-        first_partition=len(existing),
+    return (
+        yield from assign_replicas(
+            racks,
+            added_count,
+            len(first_replicas),
+            start_index=start_index,
+            shift=start_index,
+            first_partition=len(existing),
+        )
     )
 
 
@@ -138,8 +145,8 @@ def validate_manual_assignment(
     assignments: Iterable[Sequence[int]],
     broker_ids: Container[int],
     replication_factor: int | None = None,
-) -> None:
-    """Accept replica lists that a client made up itself.
+) -> Steps[None]:
+    """Accept replica lists that a client made up itself; it yields after each.
 
     Args:
         assignments: the brokers of each partition.
@@ -150,6 +157,7 @@ def validate_manual_assignment(
         KafkaError: INVALID_REPLICA_ASSIGNMENT.
     """
     for replicas in assignments:
+        yield
         validate_replicas(replicas, broker_ids)
         if replication_factor is None:
             replication_factor = len(replicas)

@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...runtime.long_work import Steps
 from ...runtime.rng import random_uuid
 from ..context import ControllerContext, Topic
 from .assignment import (
@@ -82,8 +83,8 @@ def plan_topic(
     defaults: TopicDefaults,
     validate_config: ConfigValidator,
     random: Random,
-) -> TopicPlan:
-    """Decide what the topic will be.
+) -> Steps[TopicPlan]:
+    """Decide what the topic will be; it yields after each partition.
 
     Raises:
         KafkaError: the topic cannot be made, with Kafka's code for it.
@@ -98,7 +99,7 @@ def plan_topic(
     if context.has_name(request.name):
         raise topic_exists(request.name)
     config = _plan_config(request, validate_config)
-    assignment = _plan_assignment(request, context, defaults, random)
+    assignment = yield from _plan_assignment(request, context, defaults, random)
     return TopicPlan(request.name, random_uuid(random), assignment, config)
 
 
@@ -122,9 +123,9 @@ def _plan_config(request: TopicCreation, validate_config: ConfigValidator) -> di
 
 def _plan_assignment(
     request: TopicCreation, context: ControllerContext, defaults: TopicDefaults, random: Random
-) -> Assignment:
+) -> Steps[Assignment]:
     if request.assignments:
-        return _accept_assignment(request, context)
+        return (yield from _accept_assignment(request, context))
     factor = request.replication_factor
     count = request.partition_count
     if factor == 0 or factor < USE_DEFAULT:
@@ -137,15 +138,17 @@ def _plan_assignment(
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    return assign_new_topic(
-        context.live_racks,
-        defaults.partition_count if count == USE_DEFAULT else count,
-        defaults.replication_factor if factor == USE_DEFAULT else factor,
-        random,
+    return (
+        yield from assign_new_topic(
+            context.live_racks,
+            defaults.partition_count if count == USE_DEFAULT else count,
+            defaults.replication_factor if factor == USE_DEFAULT else factor,
+            random,
+        )
     )
 
 
-def _accept_assignment(request: TopicCreation, context: ControllerContext) -> Assignment:
+def _accept_assignment(request: TopicCreation, context: ControllerContext) -> Steps[Assignment]:
     given = {
         "replication factor": request.replication_factor,
         "numPartitions": request.partition_count,
@@ -158,13 +161,14 @@ def _accept_assignment(request: TopicCreation, context: ControllerContext) -> As
             )
     assignment: Assignment = {}
     for partition, replicas in request.assignments:
+        yield
         if partition in assignment:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {partition}",
             )
         assignment[partition] = tuple(replicas)
-    validate_manual_assignment(assignment.values(), context.live_brokers)
+    yield from validate_manual_assignment(assignment.values(), context.live_brokers)
     if sorted(assignment) != list(range(len(assignment))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -186,8 +190,10 @@ class NewPartitions(NamedTuple):
     assignments: Sequence[Sequence[int]] | None = None
 
 
-def plan_partitions(request: NewPartitions, topic: Topic, context: ControllerContext) -> Assignment:
-    """Assign the partitions to add.
+def plan_partitions(
+    request: NewPartitions, topic: Topic, context: ControllerContext
+) -> Steps[Assignment]:
+    """Assign the partitions to add; it yields after each.
 
     Raises:
         KafkaError: INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
@@ -209,14 +215,17 @@ def plan_partitions(request: NewPartitions, topic: Topic, context: ControllerCon
         )
     added_count = request.total_count - present
     if request.assignments is None:
-        return assign_more_partitions(context.live_racks, topic.assignment, added_count)
+        return (
+            yield from assign_more_partitions(context.live_racks, topic.assignment, added_count)
+        )
     if len(request.assignments) != added_count:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {added_count} additional partition(s), but only "
             f"{len(request.assignments)} assignment(s) were specified.",
         )
-    validate_manual_assignment(request.assignments, context.live_brokers, len(topic.assignment[0]))
+    factor = len(topic.assignment[0])
+    yield from validate_manual_assignment(request.assignments, context.live_brokers, factor)
     return {
         present + offset: tuple(replicas) for offset, replicas in enumerate(request.assignments)
     }

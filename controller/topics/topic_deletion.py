@@ -7,7 +7,7 @@ log; where one is not there, or fails, the deletion waits for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from ...common.errors import ErrorCode
 from ...metadata_store import znodes
 from ...metadata_store.errors import NodeExists
 from ...metadata_store.store import Create
+from ...runtime.long_work import KeepPace
 from ..channel.channel import PartitionErrors
 from ..channel.request_batch import ControllerBrokerRequestBatch
 from ..context import ControllerContext, PartitionAndReplica, Topic
@@ -54,6 +55,7 @@ class TopicDeletion:
     partitions: PartitionStateMachine
     replicas: ReplicaStateMachine
     batch: ControllerBrokerRequestBatch
+    keep_pace: KeepPace
 
     def is_deleting(self, name: str) -> bool:
         """Whether a topic is marked for deletion."""
@@ -83,13 +85,15 @@ class TopicDeletion:
 
     async def _begin(self, topics: Sequence[Topic]) -> None:
         for topic in topics:
-            self.batch.add_update_metadata(self.context.live_brokers, topic)
+            for partition in topic.assignment:
+                await self.keep_pace()
+                self.batch.add_update_metadata(self.context.live_brokers, topic, partition)
         self.batch.send()
         for topic in topics:
-            partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
-            for item in partitions:
-                topic.statuses.setdefault(item.partition, PartitionStatus.NEW)
-            self.partitions.set_status(partitions, PartitionStatus.OFFLINE)
+            for partition in topic.assignment:
+                await self.keep_pace()
+                topic.statuses.setdefault(partition, PartitionStatus.NEW)
+            await self.partitions.set_status(_partitions_of(topic), PartitionStatus.OFFLINE)
         await self._delete_replicas(topics)
 
     async def _delete_replicas(self, topics: Sequence[Topic]) -> None:
@@ -99,6 +103,7 @@ class TopicDeletion:
         for topic in topics:
             away_before = len(away)
             for replica in topic.replicas():
+                await self.keep_pace()
                 status = self.context.replica_statuses.setdefault(replica, ReplicaStatus.OFFLINE)
                 if status in STOPPABLE:
                     (here if self.context.is_online(replica) else away).append(replica)
@@ -115,6 +120,7 @@ class TopicDeletion:
         deleted: list[PartitionAndReplica] = []
         failed: list[PartitionAndReplica] = []
         for topic_partition, code in errors.items():
+            await self.keep_pace()
             replica = PartitionAndReplica(*topic_partition, broker_id)
             if self.context.status(replica) is not ReplicaStatus.DELETION_STARTED:
                 continue
@@ -133,6 +139,7 @@ class TopicDeletion:
     async def replicas_failed(self, replicas: Collection[PartitionAndReplica]) -> None:
         """Replicas of topics being deleted are not there any more: their topics wait."""
         for replica in replicas:
+            await self.keep_pace()
             topic = self.context.any_topic(replica.topic)
             status = self.context.status(replica)
             if topic is None or status is ReplicaStatus.DELETION_SUCCESSFUL:
@@ -164,13 +171,15 @@ class TopicDeletion:
     async def _finish(self, topic: Topic) -> None:
         """Forget a topic all replicas of which are deleted."""
         done = ReplicaStatus.DELETION_SUCCESSFUL
-        replicas = list(topic.replicas())
-        if any(self.context.status(replica) is not done for replica in replicas):
-            return
-        await remove_topic_nodes(self.store, topic.name)
+        replicas: list[PartitionAndReplica] = []
+        for replica in topic.replicas():
+            await self.keep_pace()
+            if self.context.status(replica) is not done:
+                return
+            replicas.append(replica)
+        await remove_topic_nodes(self.store, topic.name, self.keep_pace)
         await self.replicas.change(replicas, ReplicaStatus.NON_EXISTENT)
-        partitions = [PartitionOf(topic, partition) for partition in topic.assignment]
-        self.partitions.set_status(partitions, PartitionStatus.NON_EXISTENT)
+        await self.partitions.set_status(_partitions_of(topic), PartitionStatus.NON_EXISTENT)
         self.context.remove_topic(topic)
         logger.info("deleted topic %s", topic.name)
 
@@ -178,9 +187,13 @@ class TopicDeletion:
         """Take away the marks of topics that there are not, as an administrator may make them."""
         for name in marked:
             if not self.context.has_name(name):
-                await remove_topic_nodes(self.store, name)
+                await remove_topic_nodes(self.store, name, self.keep_pace)
 
     async def finish_former(self) -> None:
         """Go on with the deletions that a former controller left."""
         await self.forget_unknown(await self.store.store.children(znodes.DELETE_TOPICS))
         await self.begin([topic for topic in self.context.topics() if topic.is_being_deleted])
+
+
+def _partitions_of(topic: Topic) -> Iterator[PartitionOf]:
+    return (PartitionOf(topic, partition) for partition in topic.assignment)

@@ -9,11 +9,10 @@ from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...config.topic_configs import validate_topic_config
 from ...metadata_store.errors import MetadataStoreError, NodeExists
-from ...runtime.long_work import Steps, map_in_steps, run_at_once
+from ...runtime.long_work import Steps, map_in_steps, run_at_pace
 from ..active_controller import ActiveController
 from ..context import Topic
 from ..fenced_store import kafka_error_of
-from ..partitions.leadership_writer import PartitionOf
 from ..settings import topic_for_first_use
 from .assignment import Assignment
 from .planning import (
@@ -67,21 +66,21 @@ class TopicOperations:
         Raises:
             KafkaError: POLICY_VIOLATION, none was made.
         """
-        planned = run_at_once(self.plan(requests))
-        return planned if validate_only else await self.make(planned)
+        planned = await run_at_pace(self._plan_all(requests), self._controller.keep_pace)
+        return planned if validate_only else await self._make_all(planned)
 
-    def plan(self, requests: Sequence[TopicCreation]) -> Steps[list[CreatedTopic]]:
-        """What `create` would make; it yields after each topic.
-
-        Raises:
-            KafkaError: POLICY_VIOLATION.
-        """
+    def _plan_all(self, requests: Sequence[TopicCreation]) -> Steps[list[CreatedTopic]]:
+        """What `create` would make; it yields after each partition."""
         check_partition_limit(requests, self._defaults)
-        return (yield from map_in_steps(self._plan, requests))
+        planned: list[CreatedTopic] = []
+        for request in requests:
+            planned.append((yield from self._plan(request)))
+            yield
+        return planned
 
-    def _plan(self, request: TopicCreation) -> CreatedTopic:
+    def _plan(self, request: TopicCreation) -> Steps[CreatedTopic]:
         try:
-            plan = plan_topic(
+            plan = yield from plan_topic(
                 request,
                 self._context,
                 self._defaults,
@@ -95,11 +94,12 @@ class TopicOperations:
     def _validate_config(self, overrides: Mapping[str, str]) -> None:
         validate_topic_config(overrides, self._controller.config)
 
-    async def make(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
+    async def _make_all(self, planned: Sequence[CreatedTopic]) -> list[CreatedTopic]:
         """Write each topic that was planned, then lead all of their partitions together."""
         outcomes: list[CreatedTopic] = []
         made: list[Topic] = []
         for outcome in planned:
+            await self._controller.keep_pace()
             if outcome.plan is not None:
                 try:
                     made.append(await self._make(outcome.plan))
@@ -108,9 +108,7 @@ class TopicOperations:
                 except MetadataStoreError as error:
                     outcome = CreatedTopic(outcome.name, None, kafka_error_of(error))
             outcomes.append(outcome)
-        await self._controller.lead_new(
-            [PartitionOf(topic, partition) for topic in made for partition in topic.assignment]
-        )
+        await self._controller.lead_new([(topic, topic.assignment) for topic in made])
         return outcomes
 
     async def _make(self, plan: TopicPlan) -> Topic:
@@ -184,25 +182,23 @@ class TopicOperations:
         Raises:
             KafkaError: POLICY_VIOLATION, nothing was added.
         """
-        run_at_once(self.check_added(requests))
+        keep_pace = self._controller.keep_pace
+        await run_at_pace(self._check_added(requests), keep_pace)
         outcomes: dict[str, Outcome] = {}
         for request in requests:
+            await keep_pace()
             outcomes[request.topic] = None
             try:
                 topic = self.existing(request.topic)
-                added = plan_partitions(request, topic, self._context)
+                added = await run_at_pace(plan_partitions(request, topic, self._context), keep_pace)
                 if not validate_only:
                     await self._add(topic, added)
             except (KafkaError, MetadataStoreError) as error:
                 outcomes[request.topic] = kafka_error_of(error)
         return outcomes
 
-    def check_added(self, requests: Sequence[NewPartitions]) -> Steps[None]:
-        """Refuse what would add too many partitions; it yields after each topic.
-
-        Raises:
-            KafkaError: POLICY_VIOLATION.
-        """
+    def _check_added(self, requests: Sequence[NewPartitions]) -> Steps[None]:
+        """Refuse what would add too many partitions; it yields after each topic."""
         counts = yield from map_in_steps(self._added_count, requests)
         require_partition_limit(sum(counts))
 
@@ -225,4 +221,4 @@ class TopicOperations:
         except BaseException:
             topic.assignment = former
             raise
-        await self._controller.lead_new([PartitionOf(topic, partition) for partition in added])
+        await self._controller.lead_new([(topic, added)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ...common.errors import ErrorCode, KafkaError
 from ...runtime.long_work import Steps, count_items, in_batches, run_at_once
@@ -347,16 +348,17 @@ class GroupCoordinator:
 
         self._offsets.remove(group, dict.fromkeys(deleted), removed)
 
-    def delete_partition_offsets(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Delete what any group committed for partitions that exist no longer."""
+    def delete_partition_offsets(self, partitions: Iterable[tuple[str, int]]) -> Steps[None]:
+        """Delete what any group committed for partitions that exist no longer, some at a time."""
         gone = frozenset(partitions)
-
-        def remove_all() -> None:
-            for group in self._shards.all_groups():
-                deleted = [key for key in _all_partitions(group) if key in gone]
-                self._offsets.remove(group, deleted, _log_failure)
-
-        self._runtime.run_flushed(remove_all)
+        for group in self._shards.all_groups():
+            yield
+            deleted = [key for key in _all_partitions(group) if key in gone]
+            for piece in in_batches(deleted, OFFSETS_PER_PIECE):
+                if self._shards.find_known(group.group_id) is group:
+                    remove = partial(self._offsets.remove, group, piece, _log_failure)
+                    self._runtime.run_flushed(remove)
+                    yield from count_items(len(piece))
 
     # -- groups as a whole ----------------------------------------------------------------
 

@@ -27,7 +27,6 @@ from ...common.partition_state import LeaderAndIsr, StoppedReplica
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.channel import StopReplica
 from ...controller.context import Topic
-from ...controller.partitions.leadership_writer import PartitionOf
 from ...controller.topics.topic_nodes import (
     DELETIONS_PER_TRANSACTION,
     create_leadership_operation,
@@ -42,6 +41,8 @@ from ...metadata_store.store import Delete, Operation
 from ..control.framing import VerbError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...broker.broker import Broker
     from ...controller.active_controller import ActiveController
 
@@ -131,7 +132,7 @@ async def put_back(
         epochs: by topic id, the latest leader epoch that anybody may know.
     """
     operations: list[Operation] = []
-    items: list[PartitionOf] = []
+    made: list[tuple[Topic, Iterable[int]]] = []
     replicas = (broker.broker_id,)
     for topic_name, saved in topics.items():
         topic = Topic(
@@ -146,11 +147,11 @@ async def put_back(
             state = LeaderAndIsr(controller.context.epoch, broker.broker_id, epoch, replicas)
             operations.append(create_partition_operation(topic_name, number))
             operations.append(create_leadership_operation(topic_name, number, state))
-            items.append(PartitionOf(topic, number))
             _copy_back(broker, name, TopicPartition(topic_name, number), partition)
+        made.append((topic, topic.assignment))
         controller.context.add_topic(topic)
     await controller.store.multi(operations)
-    await controller.lead_new(items)
+    await controller.lead_new(made)
     logger.info("restored snapshot %s with %d topics", name, len(topics))
 
 
@@ -196,6 +197,7 @@ async def remove_all_topics(broker: Broker, controller: ActiveController) -> Non
     await _remove_nodes(controller, topics)
     for topic in topics:
         controller.context.remove_topic(topic)
+    controller.context.replica_statuses.clear()
     manager = broker.replica_manager
     hosted = set(manager.partitions) | set(broker.log_manager.logs)
     manager.stop_replicas(
@@ -227,7 +229,7 @@ async def _remove_nodes(controller: ActiveController, topics: list[Topic]) -> No
             await controller.store.multi(operations[start : start + DELETIONS_PER_TRANSACTION])
     except NoNode:  # one of them is not whole, such as one that is just being deleted
         for topic in topics:
-            await remove_topic_nodes(controller.store, topic.name)
+            await remove_topic_nodes(controller.store, topic.name, controller.keep_pace)
 
 
 def _deletions(topic: Topic) -> list[Operation]:

@@ -29,6 +29,7 @@ from odradek.controller.topics.planning import (
     plan_topic,
 )
 from odradek.controller.topics.topic_names import topic_name_problem, validate_topic_name
+from odradek.runtime.long_work import run_at_once
 
 # -- names ------------------------------------------------------------
 
@@ -55,7 +56,7 @@ def unracked(*broker_ids: int) -> dict[int, str | None]:
 
 def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
     """The table in the documentation of Kafka's AdminUtils."""
-    assignment = assign_replicas(unracked(*range(5)), 10, 3, start_index=0, shift=0)
+    assignment = run_at_once(assign_replicas(unracked(*range(5)), 10, 3, start_index=0, shift=0))
     first = [replicas[0] for replicas in assignment.values()]
     assert first == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
     second = {broker: [p for p, r in assignment.items() if r[1] == broker] for broker in range(5)}
@@ -66,7 +67,7 @@ def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_new_topics_are_spread_evenly_from_anywhere(seed: int) -> None:
-    assignment = assign_new_topic(unracked(3, 5, 8), 9, 2, random.Random(seed))
+    assignment = run_at_once(assign_new_topic(unracked(3, 5, 8), 9, 2, random.Random(seed)))
     assert list(assignment) == list(range(9))
     assert all(len(set(replicas)) == 2 for replicas in assignment.values())
     assert set(Counter(r[0] for r in assignment.values()).values()) == {3}
@@ -75,14 +76,14 @@ def test_new_topics_are_spread_evenly_from_anywhere(seed: int) -> None:
 
 def test_more_replicas_than_brokers_are_refused_with_their_number() -> None:
     with pytest.raises(KafkaError, match=r"\b2\b.*\b1\b") as refusal:
-        assign_new_topic(unracked(1), 1, 2, random.Random(0))
+        run_at_once(assign_new_topic(unracked(1), 1, 2, random.Random(0)))
     assert refusal.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_added_partitions_go_on_where_the_topic_ends() -> None:
-    whole = assign_replicas(unracked(1, 2, 3), 9, 2, start_index=1, shift=1)
+    whole = run_at_once(assign_replicas(unracked(1, 2, 3), 9, 2, start_index=1, shift=1))
     existing = {partition: whole[partition] for partition in range(4)}
-    added = assign_more_partitions(unracked(1, 2, 3), existing, 5)
+    added = run_at_once(assign_more_partitions(unracked(1, 2, 3), existing, 5))
     assert list(added) == [4, 5, 6, 7, 8]
     for partition, replicas in added.items():
         assert replicas[0] == whole[partition][0]
@@ -96,7 +97,7 @@ def test_added_partitions_go_on_where_the_topic_ends() -> None:
 )
 def test_impossible_manual_assignments_are_refused(assignments: list[list[int]]) -> None:
     with pytest.raises(KafkaError) as refusal:
-        validate_manual_assignment(assignments, {1, 2, 3})
+        run_at_once(validate_manual_assignment(assignments, {1, 2, 3}))
     assert refusal.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
@@ -114,7 +115,9 @@ def context() -> ControllerContext:
 
 
 def plan(target: TopicCreation, context: ControllerContext) -> TopicPlan:
-    return plan_topic(target, context, DEFAULTS, validate_topic_config, random.Random(1))
+    return run_at_once(
+        plan_topic(target, context, DEFAULTS, validate_topic_config, random.Random(1))
+    )
 
 
 def refusal_of(target: TopicCreation, context: ControllerContext) -> KafkaError:
@@ -217,13 +220,15 @@ def topic(context: ControllerContext) -> Topic:
 def test_added_partitions_have_the_topics_replication_factor(
     context: ControllerContext, topic: Topic
 ) -> None:
-    added = plan_partitions(NewPartitions("t", 5), topic, context)
+    added = run_at_once(plan_partitions(NewPartitions("t", 5), topic, context))
     assert list(added) == [2, 3, 4]
     assert {len(replicas) for replicas in added.values()} == {2}
 
 
 def test_added_partitions_may_be_assigned_by_hand(context: ControllerContext, topic: Topic) -> None:
-    assert plan_partitions(NewPartitions("t", 3, [[1, 2]]), topic, context) == {2: (1, 2)}
+    assert run_at_once(plan_partitions(NewPartitions("t", 3, [[1, 2]]), topic, context)) == {
+        2: (1, 2)
+    }
 
 
 @pytest.mark.parametrize(
@@ -242,14 +247,14 @@ def test_impossible_additions_are_refused_with_kafkas_code(
     context: ControllerContext, topic: Topic, target: NewPartitions, code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refusal:
-        plan_partitions(target, topic, context)
+        run_at_once(plan_partitions(target, topic, context))
     assert refusal.value.code is code
 
 
 def test_partitions_on_the_move_take_no_addition(context: ControllerContext, topic: Topic) -> None:
     topic.reassignments[1] = Reassignment((2,), (3,))
     with pytest.raises(KafkaError) as refusal:
-        plan_partitions(NewPartitions("t", 3), topic, context)
+        run_at_once(plan_partitions(NewPartitions("t", 3), topic, context))
     assert refusal.value.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 

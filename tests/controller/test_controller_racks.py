@@ -25,13 +25,14 @@ from odradek.controller.topics.planning import (
     plan_partitions,
     plan_topic,
 )
+from odradek.runtime.long_work import run_at_once
 
 DOCUMENTED = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 """The brokers of the example in the documentation of Kafka's AdminUtils."""
 
 
 def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
-    assignment = assign_replicas(DOCUMENTED, 7, 3, start_index=0, shift=0)
+    assignment = run_at_once(assign_replicas(DOCUMENTED, 7, 3, start_index=0, shift=0))
     assert list(assignment.values()) == [
         (0, 3, 1),
         (3, 1, 5),
@@ -44,9 +45,9 @@ def test_replicas_are_spread_as_in_kafkas_own_example() -> None:
 
 
 def test_an_added_partition_goes_on_with_the_turns_of_the_racks() -> None:
-    whole = assign_replicas(DOCUMENTED, 7, 3, start_index=0, shift=0)
+    whole = run_at_once(assign_replicas(DOCUMENTED, 7, 3, start_index=0, shift=0))
     existing = {partition: whole[partition] for partition in range(6)}
-    assert assign_more_partitions(DOCUMENTED, existing, 1) == {6: whole[6]}
+    assert run_at_once(assign_more_partitions(DOCUMENTED, existing, 1)) == {6: whole[6]}
 
 
 @st.composite
@@ -62,7 +63,7 @@ def assigned(data: st.DataObject, racks: Racks) -> tuple[int, Assignment]:
     factor = data.draw(st.integers(1, len(racks)))
     count = data.draw(st.integers(1, 30))
     seed = data.draw(st.integers(0, 1_000))
-    return factor, assign_new_topic(racks, count, factor, random.Random(seed))
+    return factor, run_at_once(assign_new_topic(racks, count, factor, random.Random(seed)))
 
 
 @given(clusters(), st.data())
@@ -97,7 +98,7 @@ def test_replicas_are_spread_evenly_over_racks_of_one_size(
     racks = {broker_id: f"rack-{broker_id % rack_count}" for broker_id in range(brokers)}
     factor = data.draw(st.integers(1, brokers))
     seed = data.draw(st.integers(0, 1_000))
-    assignment = assign_new_topic(racks, brokers * rounds, factor, random.Random(seed))
+    assignment = run_at_once(assign_new_topic(racks, brokers * rounds, factor, random.Random(seed)))
     held = Counter(each for replicas in assignment.values() for each in replicas)
     assert held == dict.fromkeys(racks, factor * rounds)
 
@@ -109,8 +110,10 @@ def test_replicas_are_spread_evenly_over_racks_of_one_size(
 def test_racks_count_only_where_all_brokers_name_one(racks: Racks, seed: int) -> None:
     """RackAwareMode.Safe: else brokers take turns by their ids."""
     racks = {**racks, 5: None}
-    assignment = assign_new_topic(racks, 20, len(racks), random.Random(seed))
-    without = assign_new_topic(dict.fromkeys(racks), 20, len(racks), random.Random(seed))
+    assignment = run_at_once(assign_new_topic(racks, 20, len(racks), random.Random(seed)))
+    without = run_at_once(
+        assign_new_topic(dict.fromkeys(racks), 20, len(racks), random.Random(seed))
+    )
     assert assignment == without
 
 
@@ -120,10 +123,10 @@ def test_the_controller_knows_the_racks_of_its_brokers() -> None:
         broker_id: LiveBroker(broker_id, (), rack) for broker_id, rack in DOCUMENTED.items()
     }
     target = TopicCreation("t", 12, 3)
-    planned = plan_topic(
-        target, context, TopicDefaults(1, 1), validate_topic_config, random.Random()
+    planned = run_at_once(
+        plan_topic(target, context, TopicDefaults(1, 1), validate_topic_config, random.Random())
     )
     context.add_topic(topic := Topic("t", planned.topic_id, planned.assignment, {}))
-    added = plan_partitions(NewPartitions("t", 24), topic, context)
+    added = run_at_once(plan_partitions(NewPartitions("t", 24), topic, context))
     for replicas in [*planned.assignment.values(), *added.values()]:
         assert {DOCUMENTED[each] for each in replicas} == {"rack1", "rack2", "rack3"}

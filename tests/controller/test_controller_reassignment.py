@@ -40,7 +40,7 @@ async def moving(controller: ElectedController) -> tuple[tuple[int, ...], ...]:
     node = await controller.assigned()
     adding = node.adding_replicas.get(0, ())
     removing = node.removing_replicas.get(0, ())
-    listed = controller.leaders.reassignments([T0])
+    listed = await controller.leaders.reassignments([T0])
     if adding or removing:
         assert listed == {T0: (node.assignment[0], Reassignment(adding, removing))}
     else:
@@ -238,7 +238,7 @@ async def test_partitions_that_are_not_there_are_refused_and_the_others_moved(
     outcomes = await controller.leaders.reassign({T0: (2,), **dict.fromkeys(unknown, (2,))})
     codes = {each: outcome and outcome.code for each, outcome in outcomes.items()}
     assert codes == {T0: None} | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert list(controller.leaders.reassignments(None)) == [T0]
+    assert list(await controller.leaders.reassignments(None)) == [T0]
 
 
 async def test_the_number_of_replicas_stays_where_the_request_says_so(

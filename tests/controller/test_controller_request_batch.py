@@ -17,6 +17,7 @@ from odradek.controller.channel.channel import (
 )
 from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext, Reassignment, Topic
+from odradek.runtime.long_work import Pace
 
 T0 = TopicPartition("t", 0)
 
@@ -46,6 +47,7 @@ class Bench:
             self.channel,
             on_leader_and_isr=lambda broker, errors: self.led.append((broker, errors)),
             on_deleted=lambda broker, errors: self.deleted.append((broker, errors)),
+            keep_pace=Pace().keep,
         )
 
     def kinds(self) -> list[tuple[int, str]]:
@@ -78,10 +80,10 @@ def test_a_leader_leads_before_clients_are_told_and_others_stop_last(bench: Benc
         assert request.broker_epoch == 10 + broker_id
 
 
-def test_what_was_sent_is_not_sent_again(bench: Bench) -> None:
+async def test_what_was_sent_is_not_sent_again(bench: Bench) -> None:
     bench.batch.add_leader_and_isr([1], bench.topic, 0)
     bench.batch.add_stop_replica([2], bench.topic, 0, delete=False)
-    bench.batch.add_full_update_metadata([3])
+    await bench.batch.add_full_update_metadata([3])
     bench.batch.mark_leader_and_isr_full([1])
     bench.batch.send()
     bench.channel.sent.clear()
@@ -109,10 +111,10 @@ def test_a_replica_to_delete_is_deleted_however_often_it_is_stopped(bench: Bench
     assert list(request.partitions) == [StoppedReplica(T0, 7, delete=True)]
 
 
-def test_nothing_is_sent_to_brokers_that_are_not_there(bench: Bench) -> None:
+async def test_nothing_is_sent_to_brokers_that_are_not_there(bench: Bench) -> None:
     bench.batch.add_leader_and_isr([1, 9], bench.topic, 0)
     bench.batch.add_stop_replica([9], bench.topic, 0, delete=True)
-    bench.batch.add_full_update_metadata([9])
+    await bench.batch.add_full_update_metadata([9])
     bench.batch.mark_leader_and_isr_full([9])
     bench.batch.send()
     assert 9 not in {broker_id for broker_id, _ in bench.channel.sent}
@@ -148,7 +150,8 @@ def test_brokers_are_told_of_leaders_assignments_and_what_is_offline(bench: Benc
 
 def test_of_a_topic_being_deleted_everyone_learns_that_it_goes(bench: Bench) -> None:
     bench.topic.is_being_deleted = True
-    bench.batch.add_update_metadata([3], bench.topic)
+    for partition in bench.topic.assignment:
+        bench.batch.add_update_metadata([3], bench.topic, partition)
     bench.batch.add_stop_replica([2], bench.topic, 0, delete=True)
     bench.batch.send()
     (update,) = bench.channel.update_metadata()
@@ -158,9 +161,9 @@ def test_of_a_topic_being_deleted_everyone_learns_that_it_goes(bench: Bench) -> 
     assert list(request.partitions) == [StoppedReplica(T0, -2, delete=True)]
 
 
-def test_of_a_partition_that_was_never_led_there_is_nothing_to_tell(bench: Bench) -> None:
+async def test_of_a_partition_that_was_never_led_there_is_nothing_to_tell(bench: Bench) -> None:
     del bench.topic.leaderships[1]
-    bench.batch.add_full_update_metadata([3])
+    await bench.batch.add_full_update_metadata([3])
     bench.batch.add_stop_replica([3], bench.topic, 1, delete=False)
     bench.batch.send()
     (update,) = bench.channel.update_metadata(3)
@@ -170,8 +173,8 @@ def test_of_a_partition_that_was_never_led_there_is_nothing_to_tell(bench: Bench
     assert request.partitions[0].leader_epoch == -1
 
 
-def test_full_requests_go_to_those_that_they_are_for_only(bench: Bench) -> None:
-    bench.batch.add_full_update_metadata([2])
+async def test_full_requests_go_to_those_that_they_are_for_only(bench: Bench) -> None:
+    await bench.batch.add_full_update_metadata([2])
     bench.batch.add_live_brokers([1])
     bench.batch.mark_leader_and_isr_full([3])
     bench.batch.add_leader_and_isr([2], bench.topic, 0)

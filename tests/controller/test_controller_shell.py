@@ -22,6 +22,7 @@ from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.metadata_store.errors import StoreUnreachable
 from odradek.metadata_store.store import MetadataStore, SessionState
+from odradek.runtime.long_work import Pace
 
 NOTICED_SECONDS = 1
 """Longer than it takes a watch to tell and an event to be done; of a clock that jumps."""
@@ -227,7 +228,7 @@ async def test_a_broker_whose_id_was_taken_meanwhile_keeps_asking_for_it(
 async def assert_knows_what_the_store_holds(
     context: ControllerContext, store: MetadataStore
 ) -> None:
-    topics = {topic.name: topic for topic in await read_topics(store)}
+    topics = {topic.name: topic for topic in await read_topics(store, Pace().keep)}
     assert {topic.name for topic in context.topics()} == set(topics)
     for topic in context.topics():
         held = topics[topic.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import pytest
 from support.selection import short
@@ -15,9 +15,9 @@ from odradek.controller.broker_changes import BrokerChanges
 from odradek.controller.channel.request_batch import ControllerBrokerRequestBatch
 from odradek.controller.context import ControllerContext
 from odradek.controller.fenced_store import FencedStore
-from odradek.controller.partitions import leadership_writer, replica_state_machine
+from odradek.controller.partitions import replica_state_machine
 from odradek.controller.partitions.leadership import Electorate
-from odradek.controller.partitions.leadership_writer import PartitionOf
+from odradek.controller.partitions.leadership_writer import Decision, LeadershipWriter, PartitionOf
 from odradek.controller.partitions.partition_state_machine import PartitionStateMachine
 from odradek.controller.partitions.reassignment import Reassignments
 from odradek.controller.partitions.states import ReplicaStatus
@@ -150,12 +150,18 @@ def believe_lost_answers_were_refusals(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def trust_the_copy(patch: pytest.MonkeyPatch) -> None:
     """A partition is left without a leader on the word of an old copy."""
-    decide = leadership_writer._decide
+    decide = LeadershipWriter._decide
+
+    async def decide_at_once(
+        writer: LeadershipWriter, items: Sequence[PartitionOf], by: Decision
+    ) -> tuple[list[tuple[PartitionOf, LeaderAndIsr]], list[PartitionOf]]:
+        decided, _ = await decide(writer, items, by)
+        return decided, []
 
     async def look_no_more(machine: PartitionStateMachine, items: object) -> None:
         pass
 
-    patch.setattr(leadership_writer, "_decide", lambda *reported: (decide(*reported)[0], []))
+    patch.setattr(LeadershipWriter, "_decide", decide_at_once)
     patch.setattr(PartitionStateMachine, "bring_electable_online", look_no_more)
 
 

@@ -97,7 +97,7 @@ async def test_the_machines_refuse_what_the_tables_do_not_know_and_do_nothing(
     item = PartitionOf(controller.topic("t"), 0)
     online, unknown = PartitionAndReplica("t", 0, 1), PartitionAndReplica("t", 0, 3)
     with pytest.raises(IllegalTransitionError):
-        controller.active.partitions.set_status([item], PartitionStatus.NEW)
+        await controller.active.partitions.set_status([item], PartitionStatus.NEW)
     with pytest.raises(IllegalTransitionError):
         await controller.active.replicas.change([online], ReplicaStatus.DELETION_STARTED)
     with pytest.raises(IllegalTransitionError):

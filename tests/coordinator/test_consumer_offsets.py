@@ -148,7 +148,7 @@ def test_who_joins_while_its_group_is_being_deleted_is_a_member(consumers: Consu
 
 def test_offsets_of_a_deleted_topic_go_in_consumer_groups_too(consumers: ConsumerBench) -> None:
     commit(consumers, ("orders", 0, 5), ("payments", 0, 5))
-    consumers.coordinator.delete_partition_offsets([("payments", 0)])
+    run_at_once(consumers.coordinator.delete_partition_offsets([("payments", 0)]))
     assert committed(consumers) == {("orders", 0): 5}
 
 

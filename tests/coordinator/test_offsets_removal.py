@@ -236,7 +236,8 @@ def test_a_group_for_which_a_commit_is_on_its_way_is_not_removed(make_bench) -> 
 
 def test_offsets_of_deleted_partitions_go_with_them(bench) -> None:
     bench.commit(("orders", 0, 1), ("orders", 1, 2), ("bills", 0, 3))
-    bench.coordinator.delete_partition_offsets([("orders", 1), ("bills", 0), ("other", 0)])
+    gone = [("orders", 1), ("bills", 0), ("other", 0)]
+    run_at_once(bench.coordinator.delete_partition_offsets(gone))
     assert bench.offsets() == {("orders", 0): 1}
     bench.restart()
     assert bench.offsets() == {("orders", 0): 1}

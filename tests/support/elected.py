@@ -24,6 +24,7 @@ from odradek.controller.topics.planning import TopicCreation
 from odradek.controller.topics.topic_operations import TopicOperations
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import MetadataStore, ensure_paths
+from odradek.runtime.long_work import Pace
 
 from .cluster import START_MS, Cluster, RecordingChannel, live_broker
 
@@ -74,6 +75,7 @@ class ElectedController:
             config=self.cluster.config,
             random=random.Random(7),
             post=self.events.append,
+            keep_pace=Pace().keep,
         )
         await self.active.failover(restarted)
         await self.settle()

@@ -3,7 +3,7 @@
 Requests come as frames of a controller that is newer than the broker's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from odradek.metadata_store.store import StoredNode, ensure_paths
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
+from odradek.runtime.long_work import Steps
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -205,7 +206,12 @@ async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
     await update(bench, reported("t", 7, 7))
     forgotten: list[TopicPartition] = []
     coordinator = bench.broker.coordinators.group
-    monkeypatch.setattr(coordinator, "delete_partition_offsets", forgotten.extend)
+
+    def forget(gone: Iterable[TopicPartition]) -> Steps[None]:
+        forgotten.extend(gone)
+        yield
+
+    monkeypatch.setattr(coordinator, "delete_partition_offsets", forget)
     await update(bench, reported("t", LEADER_DURING_DELETE, 7))
     assert forgotten == [TopicPartition("t", 0)]
     await update(bench, reported("t", 7))

@@ -7,14 +7,12 @@ not timed: a step is as short as it can be.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 import trio
 from support.selection import short, slow_unless
+from support.work_per_turn import Work
 
 from odradek.bench.loads.wire import frame_of
 from odradek.common.errors import ErrorCode
@@ -29,9 +27,6 @@ from .conftest import Bench
 TOPIC = "orders"
 REQUEST_BYTES = 80_000
 PARTITIONS = 600
-CALLS_PER_TURN_MAX = 10_000
-"""Of a step of 64 items, or of a few things that are done in one go: some milliseconds."""
-
 WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.PRODUCE, "topic_data"),
     (ApiKey.FETCH, "topics.partitions"),
@@ -83,59 +78,21 @@ OF_COORDINATORS = {
 """By API of coordinators, the array that is filled, and whether with what is known."""
 
 
-class Work:
-    """Counts calls of functions, Python's and C's, between an onlooker's turns.
-
-    Attributes:
-        most: the largest count between two turns so far.
-        total: all of them.
-    """
-
-    def __init__(self) -> None:
-        self.most = self.total = 0
-        self._count = 0
-
-    def profile(self, _frame: FrameType, event: str, _argument: Any) -> None:
-        if event in ("call", "c_call"):
-            self._count += 1
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count from now on; what came before does not count."""
-        self.most = self.total = self._count = 0
-        sys.setprofile(self.profile)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
-
-    async def check(self, tasks: int = 1) -> None:
-        """Others had turns, and often enough.
-
-        Args:
-            tasks: so many of the request's own may follow each other between two of the onlooker's
-                turns, since trio runs what is ready in any order.
-        """
-        for _ in range(2):  # after one, the onlooker may not have had its turn yet
-            await trio.lowlevel.checkpoint()
-        assert self.total > 2 * CALLS_PER_TURN_MAX, "the request is long"
-        assert self.most <= tasks * CALLS_PER_TURN_MAX
-
-    async def run(self) -> None:
-        while True:
-            await trio.lowlevel.checkpoint()
-            self.most = max(self.most, self._count)
-            self.total += self._count
-            self._count = 0
-
-
 @pytest.fixture
-async def work(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+async def work(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Work]:
     monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
     counted = Work()
     nursery.start_soon(counted.run)
     yield counted
     sys.setprofile(None)
+
+
+@pytest.fixture
+def clocked_work(work: Work, monkeypatch: pytest.MonkeyPatch) -> Work:
+    """The same, with steps that end by what was counted; to be had before the broker."""
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.003)
+    monkeypatch.setattr(long_work, "precise_seconds", work.seconds)
+    return work
 
 
 def worst_request(api: ApiKey, array: str, scene: Scene, naming: str = UNKNOWN) -> Candidate:
@@ -290,3 +247,26 @@ async def test_commits_of_a_transaction_take_turns(bench: Bench, work: Work) -> 
     with work.counted():
         assert await answer_to(bench, frame)
     await work.check(tasks=2)  # what appends, and what is told of it
+
+
+async def test_a_topic_of_many_partitions_is_made_grown_and_deleted_in_turns(
+    clocked_work: Work, bench: Bench
+) -> None:
+    work = clocked_work
+    await find_coordinators(bench)
+    create = messages.CreateTopicsRequest
+    topic = create.CreatableTopic(name=TOPIC, num_partitions=PARTITIONS // 2, replication_factor=1)
+    grow = messages.CreatePartitionsRequest
+    growth = grow.CreatePartitionsTopic(name=TOPIC, count=PARTITIONS, assignments=None)
+    with work.counted():
+        assert await answer_to(bench, frame_of(create(topics=[topic], timeout_ms=60_000), 7))
+        assert await answer_to(bench, frame_of(grow(topics=[growth], timeout_ms=60_000), 3))
+    await work.check(tasks=2)
+    assert bench.broker.metadata_cache.partition_count(TOPIC) == PARTITIONS
+    answer = await bench.client.call(commit("g", PARTITIONS), 8)
+    assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.NONE}
+    delete = messages.DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=60_000)
+    with work.counted():
+        assert await answer_to(bench, frame_of(delete, 3))
+    await work.check(tasks=2)
+    assert not bench.broker.metadata_cache.contains(TOPIC)

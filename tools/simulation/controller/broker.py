@@ -37,9 +37,12 @@ from ....metadata_store.errors import (
     StoreUnreachable,
 )
 from ....metadata_store.store import SessionState, Watch, ensure_paths
-from .store import SimulatedSession, SimulatedTree
+from .store import SimulatedSession, SimulatedTree, Suspension
 
 Task = Coroutine[Any, Any, None]
+
+PAUSE_SHARE = 0.02
+"""Of the places between two partitions, those at which a controller's step ends."""
 
 CONTROLLER_WATCHES: tuple[
     tuple[str, Callable[[ActiveController], Coroutine[Any, Any, None]]], ...
@@ -251,6 +254,7 @@ class SimulatedBroker:
             config=self.cluster.config,
             random=self.cluster.random,
             post=self.post,
+            keep_pace=self._keep_pace,
         )
         for path, changed in CONTROLLER_WATCHES:
             watch = await self.session.watch(
@@ -259,6 +263,11 @@ class SimulatedBroker:
             )
             self._watches.append(watch)
         await self.active.failover({self.broker_id})
+
+    async def _keep_pace(self) -> None:
+        """Now and then anything may happen here, as after a store verb."""
+        if self.cluster.random.random() < PAUSE_SHARE:
+            await Suspension()
 
     def step(self) -> None:
         """One store verb of the running event, or the next event's beginning."""
