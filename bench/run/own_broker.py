@@ -15,6 +15,7 @@ from ..errors import BenchError
 from ..figures import Figures
 from ..loads.load import Load
 from ..target import BenchTarget
+from .interruptible import interruptible
 
 FOLDER_PREFIX = "odradek-bench-"
 OWN_BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
@@ -41,7 +42,7 @@ def own_broker(settings: Mapping[str, str] = OWN_BROKER_SETTINGS) -> Iterator[Ow
     Raises:
         BenchError: it did not start.
     """
-    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
         try:
             broker = OwnBroker(Path(folder) / "data", settings=settings)
         except BrokerStartError as error:

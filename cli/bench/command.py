@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -125,6 +124,7 @@ def bench(
     docs/bench.md tells how to read the table.
     """
     from ...bench.errors import BenchError
+    from ...bench.run.interruptible import interruptible
 
     if list_loads:
         _list(only)
@@ -137,7 +137,7 @@ def bench(
     )
     try:
         earlier = _earlier(compare, json_file, plot)
-        with _interruptible():
+        with interruptible():
             report = _run(choices, bootstrap_server, command_config, pid)
         _finish(report, earlier, json_file, plot)
     except BenchError as error:
@@ -184,20 +184,6 @@ def _earlier(compare: Path | None, json_file: Path | None, plot: Path | None) ->
     if plot is not None:
         check_picture(plot)
     return None if compare is None else read_loads(compare)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does, which a script's background might have switched off."""
-    before = {
-        number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _run(

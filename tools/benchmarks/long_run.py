@@ -38,6 +38,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ...bench.run.interruptible import interruptible
 from ...bench.run.own_broker import OwnBroker, target_of
 from .measure import machine
 
@@ -541,7 +542,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; the exit code says whether all stayed as it was."""
     options = parser().parse_args(arguments)
     print(machine())
-    with ExitStack() as stack:
+    with interruptible(), ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="odradek-long-")))
         brokers = stack.enter_context(Brokers(folder, options.brokers))
         with loads(brokers.bootstrap, options.rate) as (flow, work):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....bench.loads.wire import Wire, wire_to
+from ....bench.run.interruptible import interruptible
 from ....protocol import messages
 from ....testing.process.broker_process import BrokerProcess
 
@@ -66,6 +67,7 @@ def wake_ups(pid: int) -> int:
 def in_one_process() -> Iterator[ClusterUnderTest]:
     """`odradek serve --brokers 3`."""
     with (
+        interruptible(),
         tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder,
         BrokerProcess(Path(folder) / "data", arguments=["--brokers", "3"]) as process,
     ):
@@ -87,7 +89,11 @@ def in_three_processes(
         zookeeper: `host:port/chroot`; None: the file.
         settings: for each broker.
     """
-    with tempfile.TemporaryDirectory(prefix="odradek-bench-") as name, ExitStack() as stack:
+    with (
+        interruptible(),
+        tempfile.TemporaryDirectory(prefix="odradek-bench-") as name,
+        ExitStack() as stack,
+    ):
         folder = Path(name)
         (folder / "shared").mkdir()
         where = ["--cluster-dir", str(folder / "shared")]

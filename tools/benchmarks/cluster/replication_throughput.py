@@ -27,6 +27,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ....bench.loads.produce_load import BATCH_BYTES
+from ....bench.run.interruptible import interruptible
 from ....testing.process.broker_process import BrokerProcess
 from ..measure import machine, summary, verdict
 from .clusters import SECONDS_MAX, in_three_processes
@@ -100,6 +101,7 @@ def measured(bootstrap: str, acks: str, replicas: int, megabytes: int) -> float:
 
 def one_broker(megabytes: int) -> float:
     with (
+        interruptible(),
         tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder,
         BrokerProcess(Path(folder) / "data") as process,
     ):

@@ -14,17 +14,26 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from ....bench.loads.wire import frame_of
+from ....common.sentinels import EARLIEST_TIMESTAMP
+from ....config.definition import ConfigResourceType
 from ....protocol import messages
 from ..growing.requests import metadata as metadata_of
 from ..growing.requests import produce, records
 
 LOAD_TOPIC = "load"
 BULK_TOPIC = "bulk"
+LOAD_GROUP = "load"
+PARTITIONS_PER_TOPIC = 100
+SOME_TOPICS = [f"many-{number:04d}" for number in range(40)]
 METADATA_VERSION = 12
 FETCH_VERSION = 11
+LIST_OFFSETS_VERSION = 7
+DESCRIBE_CONFIGS_VERSION = 4
+OFFSET_FETCH_VERSION = 8
 FETCH_BYTES_MAX = 50 << 20
 PIECE_BYTES = 1024
 PACE_SECONDS = 0.01
@@ -34,7 +43,7 @@ SMALL_BUFFER_BYTES = 4096
 BULK_BATCH_BYTES = 900_000
 
 Reads = Literal["all", "nothing", "a byte"]
-Sends = Literal["all", "pieces", "then closes"]
+Sends = Literal["all", "pieces", "once", "then closes"]
 
 
 class Noise(NamedTuple):
@@ -46,8 +55,8 @@ class Noise(NamedTuple):
         request: what they send, by its name in `REQUESTS`.
         requests_at_once: how many of it in one piece.
         reads: what they read of the answers.
-        sends: how: as fast as the broker takes it, a little now and then, or once, to close the
-            connection then and open another.
+        sends: how: as fast as the broker takes it, a little now and then, once and no more, or
+            once, to close the connection then and open another.
         tls: whether over TLS.
         idle: connections beside them that do nothing.
     """
@@ -80,24 +89,35 @@ KINDS: Final = {
     "tls-metadata": Noise("Metadata over TLS", 4, "metadata", tls=True),
     "tls-floods": Noise("small requests over TLS", 30, "api-versions", 1000, tls=True),
     "tls-unread": Noise("Metadata over TLS, never read", 30, "metadata", reads="nothing", tls=True),
+    "metadata-100": Noise("Metadata of all partitions on 100 connections", 100, "metadata", 2),
+    "tls-metadata-100": Noise("the same over TLS", 100, "metadata", 2, tls=True),
+    "configs-100": Noise("DescribeConfigs of 40 topics on 100", 100, "describe-configs", 2),
+    "tls-configs-100": Noise("the same over TLS", 100, "describe-configs", 2, tls=True),
+    "list-offsets-100": Noise("ListOffsets of 4,000 partitions on 100", 100, "list-offsets", 2),
+    "tls-list-offsets-100": Noise("the same over TLS", 100, "list-offsets", 2, tls=True),
+    "fetch-many-100": Noise("Fetch of 4,000 partitions on 100", 100, "fetch-many", 2),
+    "tls-fetch-many-100": Noise("the same over TLS", 100, "fetch-many", 2, tls=True),
+    "offsets-100": Noise("all offsets of a group on 100", 100, "offset-fetch", 2),
+    "tls-offsets-100": Noise("the same over TLS", 100, "offset-fetch", 2, tls=True),
+    "configs-unread": Noise(
+        "DescribeConfigs, never read", 100, "describe-configs", reads="nothing"
+    ),
+    "offsets-unread": Noise("OffsetFetch, never read", 100, "offset-fetch", reads="nothing"),
+    "list-offsets-unread": Noise("ListOffsets, never read", 100, "list-offsets", reads="nothing"),
+    "tls-configs-unread": Noise(
+        "DescribeConfigs over TLS, never read", 100, "describe-configs", reads="nothing", tls=True
+    ),
+    "half-sent": Noise("halves of 1 MB", 1000, "half-1-mb", 1, sends="once"),
+    "tls-half-sent": Noise("the same over TLS", 300, "half-1-mb", 1, sends="once", tls=True),
+    "half-sent-10": Noise("halves of 10 MB", 200, "half-10-mb", 1, sends="once"),
+    "frames-10": Noise("Produce of 10 MB at once", 200, "all-10-mb", 1),
+    "tls-frames-10": Noise("the same over TLS", 50, "all-10-mb", 1, tls=True),
     "idle+floods": Noise("30 floods beside 1,000 idle", 30, "api-versions", 1000, idle=1000),
 }
 """By name."""
 
 
-def encoded(request: str) -> bytes:
-    """A request as it is sent."""
-    if request == "metadata":
-        return frame_of(messages.MetadataRequest(topics=None), METADATA_VERSION)
-    if request == "one-metadata":
-        return metadata_of(LOAD_TOPIC).frames[0]
-    if request == "api-versions":
-        return frame_of(messages.ApiVersionsRequest(), 0)
-    if request == "produce":
-        return produce(LOAD_TOPIC, [0], records(1))
-    if request == "big-produce":
-        return produce(BULK_TOPIC, [0], records(1, BULK_BATCH_BYTES))
-    assert request == "fetch", request
+def _fetch() -> bytes:
     topic = messages.FetchRequest.FetchTopic(
         topic=BULK_TOPIC,
         partitions=[
@@ -110,6 +130,64 @@ def encoded(request: str) -> bytes:
         max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES_MAX, topics=[topic]
     )
     return frame_of(fetch, FETCH_VERSION)
+
+
+def _fetch_many() -> bytes:
+    fetch = messages.FetchRequest
+    partitions = [fetch.FetchPartition(partition=n) for n in range(PARTITIONS_PER_TOPIC)]
+    topics = [fetch.FetchTopic(topic=name, partitions=partitions) for name in SOME_TOPICS]
+    return frame_of(fetch(max_wait_ms=0, min_bytes=0, topics=topics), FETCH_VERSION)
+
+
+def _list_offsets() -> bytes:
+    request = messages.ListOffsetsRequest
+    partitions = [
+        request.ListOffsetsPartition(partition_index=number, timestamp=EARLIEST_TIMESTAMP)
+        for number in range(PARTITIONS_PER_TOPIC)
+    ]
+    topics = [request.ListOffsetsTopic(name=name, partitions=partitions) for name in SOME_TOPICS]
+    return frame_of(request(topics=topics), LIST_OFFSETS_VERSION)
+
+
+def _describe_configs() -> bytes:
+    request = messages.DescribeConfigsRequest
+    resources = [
+        request.DescribeConfigsResource(
+            resource_type=ConfigResourceType.TOPIC, resource_name=name, configuration_keys=None
+        )
+        for name in SOME_TOPICS
+    ]
+    describe = request(resources=resources, include_synonyms=True, include_documentation=True)
+    return frame_of(describe, DESCRIBE_CONFIGS_VERSION)
+
+
+def _offset_fetch() -> bytes:
+    request = messages.OffsetFetchRequest
+    group = request.OffsetFetchRequestGroup(group_id=LOAD_GROUP, topics=None)
+    return frame_of(request(groups=[group]), OFFSET_FETCH_VERSION)
+
+
+REQUESTS: Final[Mapping[str, Callable[[], bytes]]] = {
+    "metadata": lambda: frame_of(messages.MetadataRequest(topics=None), METADATA_VERSION),
+    "one-metadata": lambda: metadata_of(LOAD_TOPIC).frames[0],
+    "api-versions": lambda: frame_of(messages.ApiVersionsRequest(), 0),
+    "produce": lambda: produce(LOAD_TOPIC, [0], records(1)),
+    "big-produce": lambda: produce(BULK_TOPIC, [0], records(1, BULK_BATCH_BYTES)),
+    "fetch": _fetch,
+    "fetch-many": _fetch_many,
+    "list-offsets": _list_offsets,
+    "describe-configs": _describe_configs,
+    "offset-fetch": _offset_fetch,
+    "half-1-mb": lambda: _announced(1 << 20, (1 << 20) // 2),
+    "half-10-mb": lambda: _announced(10 << 20, (10 << 20) // 2),
+    "all-10-mb": lambda: produce(BULK_TOPIC, [0], records(1, 10 << 20)),
+}
+"""By name."""
+
+
+def _announced(size: int, sent: int) -> bytes:
+    """The beginning of a Produce, up to so many bytes of its records."""
+    return produce(BULK_TOPIC, [0], records(1, size))[:sent]
 
 
 class NoisyConnection:
@@ -143,6 +221,12 @@ class NoisyConnection:
         self._left = memoryview(self._blob)
         return sock
 
+    @property
+    def events(self) -> int:
+        """What its socket is to be watched for."""
+        reads = 0 if self._noise.reads == "nothing" else selectors.EVENT_READ
+        return reads | (selectors.EVENT_WRITE if len(self._left) else 0)
+
     def send(self) -> None:
         """Send what the socket takes; a connection that is closed is opened again."""
         size = PIECE_BYTES if self._noise.sends == "pieces" else len(self._left)
@@ -151,7 +235,7 @@ class NoisyConnection:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         self._left = self._left[sent:]
-        if not len(self._left):
+        if not len(self._left) and self._noise.sends != "once":
             self._left = memoryview(self._blob)
             if self._noise.sends == "then closes":
                 self.socket.close()
@@ -171,11 +255,8 @@ def make_noise(connections: list[NoisyConnection], noise: Noise) -> None:
     is_slow = noise.sends == "pieces" or noise.reads == "a byte"
     while True:
         with selectors.DefaultSelector() as selector:
-            wanted = selectors.EVENT_WRITE
-            if noise.reads != "nothing":
-                wanted |= selectors.EVENT_READ
             for connection in connections:
-                selector.register(connection.socket, wanted, connection)
+                selector.register(connection.socket, connection.events, connection)
             while True:
                 if is_slow:
                     time.sleep(PACE_SECONDS)
@@ -191,7 +272,9 @@ def make_noise(connections: list[NoisyConnection], noise: Noise) -> None:
                         connection.socket = connection.opened()
                     if connection.socket is not key.fileobj:
                         selector.unregister(key.fileobj)
-                        selector.register(connection.socket, wanted, connection)
+                        selector.register(connection.socket, connection.events, connection)
+                    elif connection.events != key.events:
+                        selector.modify(connection.socket, connection.events, connection)
 
 
 def main() -> None:
@@ -202,7 +285,7 @@ def main() -> None:
     options = parser.parse_args()
     host, _, port = options.address.rpartition(":")
     noise = KINDS[options.kind]
-    blob = encoded(noise.request) * noise.requests_at_once
+    blob = REQUESTS[noise.request]() * noise.requests_at_once
     address = (host, int(port))
     idle = [socket.create_connection(address) for _ in range(noise.idle)]
     connections = [NoisyConnection(address, noise, blob) for _ in range(noise.connections)]

@@ -20,6 +20,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaProducer
 
 from ....bench.run.calibration import calibrate
+from ....bench.run.interruptible import interruptible
 from ....testing.process.broker_process import BrokerProcess
 from ..measure import machine
 
@@ -39,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
     count: int = parser.parse_args().partitions
-    with tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix="odradek-bench-") as folder:
         with BrokerProcess(Path(folder) / "empty") as broker:
             time.sleep(IDLE_SETTLE_SECONDS)
             bare_bytes = resident_bytes(broker.pid)
