@@ -7,7 +7,8 @@ after Kafka's ZkData.scala. Decoders raise `CorruptNode` on what no Kafka writes
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
@@ -16,6 +17,7 @@ from ..common.delegation_token import DelegationToken
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
+from ..runtime.long_work import Steps
 from ..runtime.rng import uuid_from_text, uuid_to_text
 
 BROKER_IDS = "/brokers/ids"
@@ -144,6 +146,10 @@ class ProducerIdBlock(NamedTuple):
     last: int
 
 
+_COMMA = re.compile(r"\s*,\s*")
+_END_OF_LIST = re.compile(r"\s*\]\s*\}\s*")
+
+
 def _dump(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
@@ -263,36 +269,69 @@ class AclNode(NamedTuple):
     host: str
 
 
-def encode_acls(entries: Iterable[AclNode]) -> bytes:
-    """`/kafka-acl/Topic/T`, `/kafka-acl-extended/prefixed/Topic/T` (Kafka's AclEntry)."""
-    return _dump(
-        {
-            "version": 1,
-            "acls": [
+def encode_acls(entries: Iterable[AclNode]) -> Steps[bytes]:
+    """`/kafka-acl/Topic/T`, `/kafka-acl-extended/prefixed/Topic/T` (Kafka's AclEntry).
+
+    A node may hold thousands, so it is work that yields after each.
+    """
+    texts = []
+    for entry in entries:
+        texts.append(
+            _dump(
                 {
                     "principal": entry.principal,
                     "permissionType": entry.permission,
                     "operation": entry.operation,
                     "host": entry.host,
                 }
-                for entry in sorted(entries)
-            ],
-        }
-    )
-
-
-@_decoder("ACLs of a resource")
-def decode_acls(value: Any) -> list[AclNode]:
-    """`/kafka-acl/Topic/T`, `/kafka-acl-extended/prefixed/Topic/T`. Raises CorruptNode."""
-    return [
-        AclNode(
-            str(each["principal"]),
-            str(each["permissionType"]),
-            str(each["operation"]),
-            str(each["host"]),
+            )
         )
-        for each in value["acls"]
-    ]
+        yield
+    return b'{"version":1,"acls":[' + b",".join(texts) + b"]}"
+
+
+def decode_acls(data: bytes) -> Steps[list[AclNode]]:
+    """The same back, in steps as well. Raises CorruptNode."""
+    found = []
+    try:
+        for each in _each_in_list("acls", data.decode()):
+            found.append(
+                AclNode(
+                    str(each["principal"]),
+                    str(each["permissionType"]),
+                    str(each["operation"]),
+                    str(each["host"]),
+                )
+            )
+            yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptNode(f"no ACLs of a resource: {data[:80]!r}") from error
+    return found
+
+
+def _each_in_list(key: str, text: str) -> Iterator[Any]:
+    """The elements of a list in a JSON object, each read when it is its turn.
+
+    That takes an object as Kafka writes them: a version and the list. Others are read in one go.
+
+    Raises:
+        KeyError, TypeError, ValueError: there is no such list.
+    """
+    head = re.match(rf'\s*{{\s*"version"\s*:\s*\d+\s*,\s*"{key}"\s*:\s*\[\s*(?=\{{)', text)
+    if head is None:
+        yield from json.loads(text)[key]
+        return
+    position = head.end()
+    read = json.JSONDecoder().raw_decode
+    while True:
+        element, position = read(text, position)
+        yield element
+        comma = _COMMA.match(text, position)
+        if comma is None:
+            break
+        position = comma.end()
+    if _END_OF_LIST.fullmatch(text, position) is None:
+        raise ValueError(f"no end of the list at {position}")
 
 
 def encode_acl_change(resource_type: str, name: str) -> bytes:

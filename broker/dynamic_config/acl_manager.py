@@ -7,9 +7,11 @@ Kafka's ZkAclStore has it; whoever changes them puts them in force here before i
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Final
 from urllib.parse import quote, unquote
+
+import trio
 
 from ...common import acl
 from ...common.acl import AclEntry, AclFilter, PatternType, ResourcePattern
@@ -27,8 +29,8 @@ from ...metadata_store.store import (
     ensure_paths,
 )
 from ...runtime.clock import Clock
-from ...runtime.long_work import Steps
-from ...security.authorizer.acl_authorizer import AclAuthorizer
+from ...runtime.long_work import Steps, run_in_steps
+from ...security.authorizer.acl_authorizer import AclAuthorizer, PatternAcls, acls_of
 from .change_notifications import ChangeNotifications
 
 logger = logging.getLogger(__name__)
@@ -44,8 +46,6 @@ FOLDERS: Final = {
     PatternType.PREFIXED: (znodes.PREFIXED_ACLS, znodes.EXTENDED_ACL_CHANGES),
 }
 """Where patterns' entries are, and where their changes are announced."""
-
-Change = Callable[[frozenset[AclEntry]], Iterable[AclEntry]]
 
 _BY_CAMEL: Final = {
     kind: {acl.camel(member): member for member in kind}
@@ -77,6 +77,8 @@ class AclManager:
         self._start_task = start_task
         self._on_change = on_change
         self._is_stopped = False
+        self._changing = trio.Lock()
+        """Held from reading entries until they are in force: they are put together in steps."""
         self._notifications = {
             PatternType.LITERAL: ChangeNotifications(
                 store, clock, start_task, znodes.ACL_CHANGES, self._literal_changed
@@ -143,49 +145,51 @@ class AclManager:
 
     async def _apply(self, pattern: ResourcePattern) -> None:
         """Put what the store has of a pattern in force."""
-        _node, entries = await self._read(pattern)
-        self._put(pattern, entries)
+        async with self._changing:
+            _node, acls = await self._read(pattern)
+            self._put(pattern, acls)
 
-    def _put(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
-        self.authorizer.change(pattern, entries)
+    def _put(self, pattern: ResourcePattern, acls: PatternAcls) -> None:
+        self.authorizer.replace(pattern, acls)
         self._on_change()
 
-    async def _read(
-        self, pattern: ResourcePattern
-    ) -> tuple[StoredNode | None, frozenset[AclEntry]]:
+    async def _read(self, pattern: ResourcePattern) -> tuple[StoredNode | None, PatternAcls]:
         (node,) = await self._store.get_many([_path(pattern)])
         if node is None:
-            return None, frozenset()
+            return None, PatternAcls()
         try:
-            return node, frozenset(map(_entry, znodes.decode_acls(node.data)))
+            nodes = await run_in_steps(znodes.decode_acls(node.data))
+            return node, await run_in_steps(acls_of(map(_entry, nodes)))
         except (znodes.CorruptNode, KeyError) as error:
             # Nobody may do with these resources what a lost denial would have refused.
             logger.error("the ACLs of %s cannot be read, so all is denied: %s", pattern, error)
             everybody = (acl.ANY_USER, acl.WILDCARD, acl.Operation.ALL, acl.Permission.DENY)
-            return node, frozenset({AclEntry(*everybody)})
+            return node, await run_in_steps(acls_of([AclEntry(*everybody)]))
 
     # -- changing -------------------------------------------------------------------------
 
-    async def add(self, pattern: ResourcePattern, entry: AclEntry) -> None:
-        """Add an entry; it is in force on this broker when this returns.
+    async def add(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
+        """Add entries; they are in force on this broker when this returns.
 
         Raises:
             KafkaError: there are too many, or others keep changing them.
             MetadataStoreError: the store refused.
         """
-        await self._alter(pattern, lambda present: present | {entry})
+        added = tuple(entries)
+        await self._alter(pattern, lambda present: (*present, *added))
 
-    async def remove(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
+    async def remove(self, pattern: ResourcePattern, entries: Set[AclEntry]) -> None:
         """Remove entries; those that are gone already do not matter.
 
         Raises:
             KafkaError: others keep changing them.
             MetadataStoreError: the store refused.
         """
-        gone = frozenset(entries)
-        await self._alter(pattern, lambda present: present - gone)
+        await self._alter(
+            pattern, lambda present: (each for each in present if each not in entries)
+        )
 
-    def matching(self, requested: AclFilter) -> Steps[dict[ResourcePattern, set[AclEntry]]]:
+    def matching(self, requested: AclFilter) -> Steps[dict[ResourcePattern, list[AclEntry]]]:
         """By pattern, the entries that a filter is for, as this broker knows them.
 
         It yields after each that is looked at: see `run_in_steps`.
@@ -193,30 +197,36 @@ class AclManager:
         return self.authorizer.matching(requested)
 
     async def _alter(
-        self, pattern: ResourcePattern, change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]]
+        self,
+        pattern: ResourcePattern,
+        change: Callable[[Iterable[AclEntry]], Iterable[AclEntry]],
     ) -> None:
-        for _ in range(WRITE_ATTEMPTS_MAX):
-            node, present = await self._read(pattern)
-            altered = change(present)
-            if len(altered) > ENTRIES_MAX:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"{pattern.name} would have {len(altered)} ACLs: it may have {ENTRIES_MAX}.",
-                )
-            if altered == present or await self._write(pattern, node, altered):
-                self._put(pattern, altered)
-                return
+        async with self._changing:
+            for _ in range(WRITE_ATTEMPTS_MAX):
+                node, present = await self._read(pattern)
+                altered = await run_in_steps(acls_of(change(present.entries)))
+                count = len(altered.entries)
+                if count > ENTRIES_MAX:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST,
+                        f"{pattern.name} would have {count} ACLs: it may have {ENTRIES_MAX}.",
+                    )
+                is_same = altered.entries == present.entries
+                if is_same or await self._write(pattern, node, altered):
+                    self._put(pattern, altered)
+                    return
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "Others kept changing the same ACLs.")
 
     async def _write(
-        self, pattern: ResourcePattern, node: StoredNode | None, entries: frozenset[AclEntry]
+        self, pattern: ResourcePattern, node: StoredNode | None, acls: PatternAcls
     ) -> bool:
         """Write and notify in one step; False where the node is not as it was read."""
-        path, data = _path(pattern), znodes.encode_acls(map(_node, entries))
+        path = _path(pattern)
+        data = await run_in_steps(znodes.encode_acls(map(_node, acls.entries)))
         change: Operation
         if node is None:
             change = Create(path, data)
-        elif entries:
+        elif acls.entries:
             change = SetData(path, data, node.version)
         else:
             change = Delete(path, node.version)

@@ -29,6 +29,10 @@ logger = logging.getLogger(__name__)
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 """How long a notification stays, as in Kafka."""
 
+LISTED_PER_SECOND: Final = 10_000
+"""So many notifications are looked through in a second of changes that follow each other. Each look
+is for all that are there: looking after each change would cost the square of their number."""
+
 
 class ChangeNotifications:
     """Follows one folder of notifications.
@@ -121,6 +125,7 @@ class ChangeNotifications:
                             continue
                         self._seen[name] = self._clock.monotonic_ms()
                 await self._remove_old([name for name in names if name in self._seen])
+                await trio.sleep(len(names) / LISTED_PER_SECOND)  # the next look waits for the lock
             except MetadataStoreError as error:
                 logger.warning("%s cannot be followed now: %s", self._folder, error)
         if failures:

@@ -39,14 +39,14 @@ def handle_describe_acls(
     if isinstance(requested, KafkaError):
         return answer
     found = yield from context.acls.matching(requested)
-    for pattern, entries in sorted(found.items()):
+    for pattern, entries in found.items():
         resource = response.DescribeAclsResource(
             resource_type=pattern.resource_type,
             resource_name=pattern.name,
             pattern_type=pattern.pattern_type,
         )
         answer.resources.append(resource)
-        for entry in sorted(entries):
+        for entry in entries:
             resource.acls.append(
                 response.AclDescription(
                     principal=entry.principal,

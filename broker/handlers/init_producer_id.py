@@ -23,6 +23,7 @@ from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...coordinator.transaction.coordinator import ProducerIdAndEpoch
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
+from ...runtime.long_work import run_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Answer, Outcome, Parked, Task
@@ -40,45 +41,51 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 def handle_init_producer_id(
     context: HandlerContext, request: Request[messages.InitProducerIdRequest]
 ) -> Outcome[messages.InitProducerIdResponse]:
-    """Answer at once or after an append, unless this broker needs another block of ids first."""
-    refusal = _refusal(context, request, request.body)
-    if refusal is not None:
-        return Answer(_response(refusal))
+    """Answer at once or after an append, unless ACLs or another block of ids are needed first."""
+    body = request.body
+    is_known_to_be_allowed = True
+    if body.transactional_id is None:
+        is_known_to_be_allowed = context.admission.is_allowed(
+            request, "IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME
+        )
+    elif not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", body.transactional_id):
+        return Answer(_response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    if not is_known_to_be_allowed:
+        return Task(_answer_if_it_may_write_somewhere(context, request))
+    if _is_invalid(body):
+        return Answer(_response(ErrorCode.INVALID_REQUEST))
     if context.controller.producer_ids.is_empty:
         return Task(_answer_with_another_block(context, request))
     _answer(context, request)
     return PARKED
 
 
-def _refusal(
-    context: HandlerContext,
-    request: Request[messages.InitProducerIdRequest],
-    body: messages.InitProducerIdRequest,
-) -> ErrorCode | None:
-    transactional_id = body.transactional_id
-    if transactional_id is not None:
-        if not context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id):
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not (
-        context.admission.is_allowed(request, "IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME)
-        or context.admission.authorize_somewhere(request, "WRITE", "TOPIC")
-    ):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+def _is_invalid(body: messages.InitProducerIdRequest) -> bool:
     has_producer_id = body.producer_id != NO_PRODUCER_ID
     has_producer_epoch = body.producer_epoch != NO_PRODUCER_EPOCH
-    if has_producer_id != has_producer_epoch:
-        return ErrorCode.INVALID_REQUEST
-    return None
+    return has_producer_id != has_producer_epoch
+
+
+async def _answer_if_it_may_write_somewhere(
+    context: HandlerContext, request: Request[messages.InitProducerIdRequest]
+) -> messages.InitProducerIdResponse | Parked:
+    """Look through all ACLs for a topic that it may write to (KIP-679)."""
+    if not await run_in_steps(context.admission.authorize_somewhere(request, "WRITE", "TOPIC")):
+        return _response(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if _is_invalid(request.body):
+        return _response(ErrorCode.INVALID_REQUEST)
+    return await _answer_with_another_block(context, request)
 
 
 async def _answer_with_another_block(
     context: HandlerContext, request: Request[messages.InitProducerIdRequest]
 ) -> Parked:
-    try:
-        with trio.fail_after(BLOCK_SECONDS_MAX):
-            await context.controller.producer_ids.refill()
-    except (trio.TooSlowError, MetadataStoreError) as error:
-        logger.warning("%r gets no producer id now: %r", request, error)
+    if context.controller.producer_ids.is_empty:
+        try:
+            with trio.fail_after(BLOCK_SECONDS_MAX):
+                await context.controller.producer_ids.refill()
+        except (trio.TooSlowError, MetadataStoreError) as error:
+            logger.warning("%r gets no producer id now: %r", request, error)
     _answer(context, request)
     return PARKED
 

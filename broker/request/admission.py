@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...runtime.long_work import Steps
 from .authorization import Authorizations, AuthorizeSomewhere, IsBroker, without_authorizer
 from .requests import Request
 
@@ -67,10 +68,13 @@ class Admission:
 
     def authorize_somewhere(
         self, request: Request[object], operation: str, resource_type: str
-    ) -> bool:
-        """Whether its principal may do something with any resource of a type at all (KIP-679)."""
+    ) -> Steps[bool]:
+        """Whether its principal may do something with any resource of a type at all (KIP-679).
+
+        It is work that grows with the ACLs there are.
+        """
         decide = self._authorize_somewhere
-        return decide is not None and decide(request, operation, resource_type)
+        return decide is not None and (yield from decide(request, operation, resource_type))
 
     def authorize(
         self, request: Request[object], operation: str, resource_type: str, resource_name: str

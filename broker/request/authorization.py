@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from ...runtime.long_work import Steps
 from .requests import ClientConnection, Request
 
 Authorize = Callable[[Request[object], str, str, str], bool]
@@ -41,7 +42,7 @@ class Authorizations(Protocol):
 IsBroker = Callable[[ClientConnection], bool]
 """Whether a connection is a registered broker's."""
 
-AuthorizeSomewhere = Callable[[Request[object], str, str], bool]
+AuthorizeSomewhere = Callable[[Request[object], str, str], Steps[bool]]
 """Whether there is any resource of a type with which a principal may do something."""
 
 NOT_REQUESTED: Final = -0x80000000

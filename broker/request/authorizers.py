@@ -10,6 +10,7 @@ from .authorization import Authorizations, AuthorizeSomewhere, IsBroker
 
 if TYPE_CHECKING:
     from ...config.broker_config import BrokerConfig
+    from ...runtime.long_work import Steps
     from ...security.authorizer.acl_authorizer import AclAuthorizer
     from .requests import Request
 
@@ -91,7 +92,9 @@ def by_acls(
             audit(decision, who, operation, (resource_type, resource_name), request.route.name)
         return decision.is_allowed
 
-    def authorize_somewhere(request: Request[object], operation: str, resource_type: str) -> bool:
+    def authorize_somewhere(
+        request: Request[object], operation: str, resource_type: str
+    ) -> Steps[bool]:
         connection = request.connection
         return authorizer.may_somewhere(
             connection.principal, connection.peer_host, operation, resource_type

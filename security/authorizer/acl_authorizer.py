@@ -7,7 +7,8 @@ and `allow.everyone.if.no.acl.found` allows what no ACL's pattern is for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from ...common.acl import (
@@ -24,7 +25,7 @@ from ...common.acl import (
     camel,
 )
 from ...protocol.api_keys import ApiKey
-from ...runtime.long_work import Steps
+from ...runtime.long_work import Steps, run_at_once
 
 audit_log = logging.getLogger("kafka.authorizer.logger")
 """Kafka's name for it."""
@@ -32,7 +33,11 @@ audit_log = logging.getLogger("kafka.authorizer.logger")
 DECISIONS_MAX: Final = 10_000
 """So many are remembered until ACLs change; clients do the same again and again."""
 
-Entries = frozenset[AclEntry]
+REMEMBERED_NAME_LENGTH_MAX: Final = 255
+"""Names of resources are shorter, but what a request names may have 32 KB."""
+
+Who = tuple[str, str]
+"""A principal and a host, as an entry has them."""
 
 
 class Decision(NamedTuple):
@@ -70,6 +75,50 @@ def applies(entry: AclEntry, principal: str, host: str, operation: Operation) ->
     return entry.permission is Permission.ALLOW and entry.operation in IMPLIES.get(operation, ())
 
 
+class PatternAcls:
+    """The entries of one pattern, in the order in which they were made.
+
+    Those for a principal and a host are found without looking at the others, of which there may be
+    thousands. `acls_of` makes it; then it does not change.
+    """
+
+    __slots__ = ("_by_who", "_entries")
+
+    def __init__(self) -> None:
+        self._entries: dict[AclEntry, None] = {}
+        self._by_who: dict[Who, list[AclEntry]] = {}
+
+    @property
+    def entries(self) -> KeysView[AclEntry]:
+        """All of them."""
+        return self._entries.keys()
+
+    def add(self, entry: AclEntry) -> None:
+        """One more, unless it is there."""
+        if entry not in self._entries:
+            self._entries[entry] = None
+            self._by_who.setdefault((entry.principal, entry.host), []).append(entry)
+
+    def of(self, who: Iterable[Who]) -> Iterator[AclEntry]:
+        """Those that name one of these: as many as there are operations, at the most."""
+        return chain.from_iterable(self._by_who.get(each, ()) for each in who)
+
+    def candidates(self, requested: AclFilter) -> Iterable[AclEntry]:
+        """All that a filter may be for, and others perhaps."""
+        if requested.principal is None or requested.host is None:
+            return self._entries
+        return self._by_who.get((requested.principal, requested.host), ())
+
+
+def acls_of(entries: Iterable[AclEntry]) -> Steps[PatternAcls]:
+    """Put the entries of a pattern together, as work that yields after each."""
+    acls = PatternAcls()
+    for entry in entries:
+        acls.add(entry)
+        yield
+    return acls
+
+
 class AclAuthorizer:
     """The ACLs of a cluster as this broker knows them.
 
@@ -82,45 +131,68 @@ class AclAuthorizer:
         self._super_users = frozenset(super_users)
         kind = "DefaultAllow" if allows_without_acl else "DefaultDeny"
         self._without_acl = Decision(allows_without_acl, kind)
-        self._literal: dict[tuple[ResourceType, str], Entries] = {}
-        self._prefixed: dict[ResourceType, dict[str, Entries]] = {}
+        self._literal: dict[tuple[ResourceType, str], PatternAcls] = {}
+        self._prefixed: dict[ResourceType, dict[int, dict[str, PatternAcls]]] = {}
+        """By the length of the prefix: a name is looked for in as many as there are."""
         self._decisions: dict[tuple[str, str, str, str, str], Decision] = {}
 
     @property
-    def acls(self) -> Iterator[tuple[ResourcePattern, Entries]]:
+    def acls(self) -> Iterator[tuple[ResourcePattern, KeysView[AclEntry]]]:
         """All patterns that have entries. They may change between two of them."""
-        for (resource_type, name), entries in list(self._literal.items()):
-            yield ResourcePattern(resource_type, PatternType.LITERAL, name), entries
-        for resource_type, by_name in list(self._prefixed.items()):
-            for name, entries in list(by_name.items()):
-                yield ResourcePattern(resource_type, PatternType.PREFIXED, name), entries
+        return ((pattern, acls.entries) for pattern, acls in self._all())
+
+    def _all(self) -> Iterator[tuple[ResourcePattern, PatternAcls]]:
+        for (resource_type, name), acls in list(self._literal.items()):
+            yield ResourcePattern(resource_type, PatternType.LITERAL, name), acls
+        for resource_type, by_length in list(self._prefixed.items()):
+            for by_name in list(by_length.values()):
+                for name, acls in list(by_name.items()):
+                    yield ResourcePattern(resource_type, PatternType.PREFIXED, name), acls
 
     def change(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
         """Put entries in place of all that a pattern had."""
-        kept = frozenset(entries)
+        self.replace(pattern, run_at_once(acls_of(entries)))
+
+    def replace(self, pattern: ResourcePattern, acls: PatternAcls) -> None:
+        """The same with entries that `acls_of` has put together."""
         resource_type, pattern_type, name = pattern
         self._decisions.clear()
         if pattern_type is PatternType.PREFIXED:
-            by_name = self._prefixed.setdefault(resource_type, {})
+            by_length = self._prefixed.setdefault(resource_type, {})
+            by_name = by_length.setdefault(len(name), {})
             by_name.pop(name, None)
-            if kept:
-                by_name[name] = kept
+            if acls.entries:
+                by_name[name] = acls
+            elif not by_name:
+                del by_length[len(name)]
             return
         self._literal.pop((resource_type, name), None)
-        if kept:
-            self._literal[resource_type, name] = kept
+        if acls.entries:
+            self._literal[resource_type, name] = acls
 
-    def matching(self, requested: AclFilter) -> Steps[dict[ResourcePattern, set[AclEntry]]]:
-        """By pattern, the entries that a filter is for, as work that yields after each."""
-        found: dict[ResourcePattern, set[AclEntry]] = {}
-        for pattern, entries in self.acls:
+    def matching(self, requested: AclFilter) -> Steps[dict[ResourcePattern, list[AclEntry]]]:
+        """By pattern, the entries that a filter is for, as work that yields after each.
+
+        One with a name looks at the patterns of this name, and one with a principal and a host at
+        their entries: many such filters cost what they find.
+        """
+        found: dict[ResourcePattern, list[AclEntry]] = {}
+        for pattern, acls in self._candidates(requested):
             yield
             if requested.takes_pattern(pattern):
-                for entry in entries:
+                for entry in acls.candidates(requested):
                     if requested.takes_entry(entry):
-                        found.setdefault(pattern, set()).add(entry)
+                        found.setdefault(pattern, []).append(entry)
                     yield
         return found
+
+    def _candidates(self, requested: AclFilter) -> Iterable[tuple[ResourcePattern, PatternAcls]]:
+        if requested.name is None:
+            return self._all()
+        kinds: Iterable[ResourceType] = ResourceType
+        if requested.resource_type is not ResourceType.ANY:
+            kinds = [requested.resource_type]
+        return [found for kind in kinds for found in self._for(kind, requested.name)]
 
     def decide(
         self, principal: str, host: str, operation: str, resource_type: str, name: str
@@ -142,7 +214,8 @@ class AclAuthorizer:
             )
             if len(self._decisions) >= DECISIONS_MAX:
                 self._decisions.clear()
-            self._decisions[key] = decision
+            if len(name) <= REMEMBERED_NAME_LENGTH_MAX:
+                self._decisions[key] = decision
         return decision
 
     def _decide(
@@ -157,9 +230,10 @@ class AclAuthorizer:
             return SUPER_USER
         allowing: Decision | None = None
         has_acls = False
-        for pattern, entries in self._for(resource_type, name):
+        who = _who(principal, host)
+        for pattern, acls in self._for(resource_type, name):
             has_acls = True
-            for entry in entries:
+            for entry in acls.of(who):
                 if not applies(entry, principal, host, operation):
                     continue
                 if entry.permission is Permission.DENY:
@@ -171,52 +245,61 @@ class AclAuthorizer:
 
     def _for(
         self, resource_type: ResourceType, name: str
-    ) -> Iterator[tuple[ResourcePattern, Entries]]:
+    ) -> Iterator[tuple[ResourcePattern, PatternAcls]]:
         """The patterns that are for a resource, with their entries."""
         for literal in dict.fromkeys((name, WILDCARD)):
-            entries = self._literal.get((resource_type, literal))
-            if entries:
-                yield ResourcePattern(resource_type, PatternType.LITERAL, literal), entries
-        by_name: Mapping[str, Entries] = self._prefixed.get(resource_type, {})
-        if by_name:
-            for end in range(1, len(name) + 1):
-                entries = by_name.get(name[:end])
-                if entries:
-                    yield ResourcePattern(resource_type, PatternType.PREFIXED, name[:end]), entries
+            acls = self._literal.get((resource_type, literal))
+            if acls is not None:
+                yield ResourcePattern(resource_type, PatternType.LITERAL, literal), acls
+        for length, by_name in self._prefixed.get(resource_type, {}).items():
+            prefix = name[:length]
+            acls = by_name.get(prefix)
+            if acls is not None:
+                yield ResourcePattern(resource_type, PatternType.PREFIXED, prefix), acls
 
-    def may_somewhere(self, principal: str, host: str, operation: str, resource_type: str) -> bool:
+    def may_somewhere(
+        self, principal: str, host: str, operation: str, resource_type: str
+    ) -> Steps[bool]:
         """Whether there is any resource of a type with which a principal may do something.
 
         An idempotent producer may begin where it may write to some topic (KIP-679, Kafka's
-        Authorizer.authorizeByResourceType).
+        Authorizer.authorizeByResourceType). It is work that yields after each pattern.
         """
         if principal in self._super_users:
             return True
         kind, op = ResourceType[resource_type], Operation[operation]
+        who = _who(principal, host)
         allowed: list[ResourcePattern] = []
-        denied: list[ResourcePattern] = []
-        for pattern, entries in self.acls:
+        denied: dict[PatternType, set[str]] = {each: set() for each in PatternType}
+        for pattern, acls in self._all():
+            yield
             if pattern.resource_type is kind:
-                for entry in entries:
-                    if applies(entry, principal, host, op):
-                        is_denial = entry.permission is Permission.DENY
-                        (denied if is_denial else allowed).append(pattern)
-        if any(_is_everything(each) for each in denied):
+                for entry in acls.of(who):
+                    if not applies(entry, principal, host, op):
+                        continue
+                    if entry.permission is Permission.DENY:
+                        denied[pattern.pattern_type].add(pattern.name)
+                    else:
+                        allowed.append(pattern)
+        if WILDCARD in denied[PatternType.LITERAL]:
             return False
         if self._without_acl.is_allowed:
             return True
-        return any(not any(_covers(deny, allow) for deny in denied) for allow in allowed)
+        lengths = set(map(len, denied[PatternType.PREFIXED]))
+        for pattern_type, name in {each[1:]: None for each in allowed}:
+            yield
+            if pattern_type is PatternType.LITERAL and name == WILDCARD:
+                return True
+            if pattern_type is PatternType.LITERAL and name in denied[PatternType.LITERAL]:
+                continue
+            if not any(name[:length] in denied[PatternType.PREFIXED] for length in lengths):
+                return True
+        return False
 
 
-def _is_everything(pattern: ResourcePattern) -> bool:
-    return pattern.pattern_type is PatternType.LITERAL and pattern.name == WILDCARD
-
-
-def _covers(deny: ResourcePattern, allow: ResourcePattern) -> bool:
-    """Whether all that one pattern allows is denied by another."""
-    if deny.pattern_type is PatternType.PREFIXED:
-        return not _is_everything(allow) and allow.name.startswith(deny.name)
-    return allow.pattern_type is PatternType.LITERAL and allow.name == deny.name
+def _who(principal: str, host: str) -> Sequence[Who]:
+    """Whom the entries name that are for a principal that comes from a host."""
+    return [(each, place) for each in (principal, ANY_USER) for place in (host, WILDCARD)]
 
 
 def _by_acl(pattern: ResourcePattern, entry: AclEntry) -> Decision:

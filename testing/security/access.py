@@ -123,7 +123,7 @@ async def add_acls(target: ControlTarget, acls: list[WireAcl]) -> None:
     """Add ACLs."""
     manager = _acl_manager(target)
     for pattern, entry in map(_from_wire, acls):
-        await manager.add(pattern, entry)
+        await manager.add(pattern, [entry])
 
 
 @verb
@@ -131,7 +131,7 @@ async def remove_acls(target: ControlTarget, acls: list[WireAcl]) -> None:
     """Remove ACLs; those that are gone already do not matter."""
     manager = _acl_manager(target)
     for pattern, entry in map(_from_wire, acls):
-        await manager.remove(pattern, [entry])
+        await manager.remove(pattern, {entry})
 
 
 @verb
@@ -161,7 +161,7 @@ async def revoke_acls(
             )
             found = await run_in_steps(manager.matching(requested))
             for pattern, entries in found.items():
-                await manager.remove(pattern, entries)
+                await manager.remove(pattern, set(entries))
                 removed += [_to_wire(AclBinding(pattern, entry)) for entry in entries]
     return removed
 

@@ -713,7 +713,7 @@ async def guard(broker: Broker) -> None:
     assert acls is not None
     entry = AclEntry("User:ANONYMOUS", "*", Operation.ALL, Permission.ALLOW)
     for kind, name in ((ResourceType.CLUSTER, CLUSTER_NAME), (ResourceType.TOPIC, "*")):
-        await acls.add(ResourcePattern(kind, PatternType.LITERAL, name), entry)
+        await acls.add(ResourcePattern(kind, PatternType.LITERAL, name), [entry])
     await broker.config_manager.alter_quotas("clients/<default>", lambda present: QUOTAS)
 
 

@@ -11,6 +11,7 @@ import trio
 from support.unsynced_store import UnsyncedStore
 
 from odradek.broker.dynamic_config.acl_manager import AclManager
+from odradek.broker.dynamic_config.change_notifications import LISTED_PER_SECOND
 from odradek.common.acl import (
     AclEntry,
     Operation,
@@ -22,11 +23,13 @@ from odradek.common.acl import (
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import Create, MetadataStore, ensure_paths
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.long_work import run_at_once
 from odradek.security.authorizer.acl_authorizer import AclAuthorizer
 
 READ = AclEntry("User:alice", "*", Operation.READ, Permission.ALLOW)
 CONFIGS = AclEntry("User:bob", "10.0.0.1", Operation.DESCRIBE_CONFIGS, Permission.DENY)
 LITERAL = ResourcePattern(ResourceType.TOPIC, PatternType.LITERAL, "orders")
+CHANGES = 1_000
 PREFIX = ResourcePattern(ResourceType.TRANSACTIONAL_ID, PatternType.PREFIXED, "tx-")
 
 
@@ -68,9 +71,9 @@ async def test_nodes_are_those_of_kafkas_authorizer(
     """Paths and texts as in the comment of Kafka's ZkAclStore."""
     side = Side(store, nursery)
     await side.manager.start()
-    await side.manager.add(LITERAL, READ)
-    await side.manager.add(LITERAL, CONFIGS)
-    await side.manager.add(PREFIX, READ)
+    await side.manager.add(LITERAL, [READ])
+    await side.manager.add(LITERAL, [CONFIGS])
+    await side.manager.add(PREFIX, [READ])
     node = await store.get("/kafka-acl/Topic/orders")
     found = json.loads(node.data)
     assert found["version"] == 1
@@ -96,7 +99,7 @@ async def test_nodes_are_those_of_kafkas_authorizer(
         "name": "tx-",
         "patternType": "PREFIXED",
     }
-    await side.manager.remove(LITERAL, [READ, CONFIGS])
+    await side.manager.remove(LITERAL, {READ, CONFIGS})
     assert await store.children("/kafka-acl/Topic") == []
 
 
@@ -106,16 +109,66 @@ async def test_a_change_is_in_force_here_at_once_and_there_soon(
     one, other = Side(store, nursery), Side(store, nursery)
     await one.manager.start()
     await other.manager.start()
-    await one.manager.add(LITERAL, READ)
+    await one.manager.add(LITERAL, [READ])
     assert one.may_read()
     await other.wait_until(True)
-    await other.manager.remove(LITERAL, [READ])
+    await other.manager.remove(LITERAL, {READ})
     assert not other.may_read()
     await one.wait_until(False)
     late = Side(store, nursery)
-    await one.manager.add(PREFIX, CONFIGS)
+    await one.manager.add(PREFIX, [CONFIGS])
     await late.manager.start()
     assert dict(late.authorizer.acls) == {PREFIX: {CONFIGS}}
+
+
+class CountingStore(UnsyncedStore):
+    """Counts the names that were listed."""
+
+    listed = 0
+
+    async def children(self, path: str) -> list[str]:
+        names = await super().children(path)
+        self.listed += len(names)
+        return names
+
+
+async def test_many_changes_in_a_row_are_not_looked_through_after_each(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    store = CountingStore(tmp_path / "metadata.sqlite", clock=ManualClock())
+    await store.open()
+    side = Side(store, nursery)
+    await side.manager.start()
+    began = trio.current_time()
+    for number in range(CHANGES):
+        await side.manager.add(LITERAL._replace(name=f"t{number}"), [READ])
+    looks_may_list = (trio.current_time() - began) * LISTED_PER_SECOND
+    assert store.listed <= looks_may_list + 2 * CHANGES < CHANGES**2 / 4
+    side.manager.stop()
+    await store.close()
+
+
+def test_acls_are_read_however_their_json_is_written() -> None:
+    """Kafka's own text, the same spread out, with its keys the other way round, and empty."""
+    nodes = [
+        znodes.AclNode("User:a,}]", "Allow", "Read", "*"),
+        znodes.AclNode('User:\\"ü', "Deny", "DescribeConfigs", "10.0.0.1"),
+    ]
+    data = run_at_once(znodes.encode_acls(nodes))
+    value = json.loads(data)
+    backwards = dict(reversed(value.items()))
+    for text in (data, json.dumps(value, indent=2).encode(), json.dumps(backwards).encode()):
+        assert run_at_once(znodes.decode_acls(text)) == nodes
+    for empty in (run_at_once(znodes.encode_acls([])), b'{"version": 1, "acls": [ ]}'):
+        assert run_at_once(znodes.decode_acls(empty)) == []
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_acls_that_end_early_or_late_are_corrupt(cut: int) -> None:
+    data = run_at_once(znodes.encode_acls([znodes.AclNode("User:a", "Allow", "Read", "*")]))
+    for text in (data[:-cut], data + b"]" * cut):
+        with pytest.raises(znodes.CorruptNode):
+            run_at_once(znodes.decode_acls(text))
 
 
 @pytest.mark.parametrize("data", [b"no json", b'{"version":1,"acls":[{"principal":"User:a"}]}'])
@@ -127,7 +180,7 @@ async def test_acls_that_cannot_be_read_deny_their_resources(
     side = Side(store, nursery)
     await side.manager.start()
     wildcard = ResourcePattern(ResourceType.TOPIC, PatternType.LITERAL, "*")
-    await side.manager.add(wildcard, READ)
+    await side.manager.add(wildcard, [READ])
     assert not side.may_read()
     assert side.authorizer.decide("User:alice", "h", "READ", "TOPIC", "other").is_allowed
 
@@ -139,7 +192,7 @@ async def test_any_name_finds_back_from_its_node(
     pattern = ResourcePattern(ResourceType.GROUP, PatternType.LITERAL, name)
     side = Side(store, nursery)
     await side.manager.start()
-    await side.manager.add(pattern, READ)
+    await side.manager.add(pattern, [READ])
     again = Side(store, nursery)
     await again.manager.start()
     assert dict(again.authorizer.acls) == {pattern: {READ}}

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -129,7 +133,8 @@ def test_somewhere() -> None:
     denial = entry(Operation.WRITE, DENY)
 
     def may(*acls: tuple[ResourcePattern, AclEntry], allows: bool = False) -> bool:
-        return made(*acls, allows=allows).may_somewhere(ALICE, HOST, "WRITE", "TOPIC")
+        authorizer = made(*acls, allows=allows)
+        return run_at_once(authorizer.may_somewhere(ALICE, HOST, "WRITE", "TOPIC"))
 
     assert not may()
     assert may(allows=True)
@@ -166,7 +171,7 @@ def test_filters_of_entries() -> None:
     everything = AclFilter(
         ResourceType.ANY, PatternType.ANY, None, None, None, Operation.ANY, Permission.ANY
     )
-    assert run_at_once(authorizer.matching(everything)) == {topic("t"): {kept, other}}
+    assert run_at_once(authorizer.matching(everything)) == {topic("t"): [kept, other]}
     for change in (
         {"principal": ALICE},
         {"host": "*"},
@@ -174,7 +179,7 @@ def test_filters_of_entries() -> None:
         {"permission": ALLOW},
     ):
         assert run_at_once(authorizer.matching(everything._replace(**change))) == {
-            topic("t"): {kept}
+            topic("t"): [kept]
         }
     assert not run_at_once(
         authorizer.matching(everything._replace(resource_type=ResourceType.GROUP))
@@ -227,6 +232,78 @@ def test_any_acls_decide_as_the_rules_say(
     allowed = any(e.permission is ALLOW and e.operation.name in enough for e in mine)
     expected = not denied and (allowed or (allows and not for_name))
     assert reads(made(*acls, allows=allows), name, operation) is expected
+
+
+class Calls:
+    """Counts calls of functions, Python's and C's."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def note(self, _frame: FrameType, event: str, _argument: Any) -> None:
+        if event in ("call", "c_call"):
+            self.count += 1
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    calls = Calls()
+    sys.setprofile(calls.note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls.count
+
+
+def test_a_decision_does_not_look_at_the_thousands_of_acls_of_others() -> None:
+    def calls(others: int) -> int:
+        hosts = [entry(host=f"10.1.{number}.1") for number in range(others)]
+        users = [entry(principal=f"User:u{number}") for number in range(others)]
+        every = [*users, *hosts, entry(permission=DENY)]
+        authorizer = made()
+        for pattern in (topic("orders"), topic("*"), topic("or", PREFIXED)):
+            authorizer.change(pattern, every)
+        return calls_of(lambda: reads(authorizer))
+
+    assert calls(2_000) == calls(2)
+
+
+class Name(str):
+    """One that knows how often parts of it were made."""
+
+    parts = 0
+
+    def __getitem__(self, key: Any) -> str:
+        self.parts += 1
+        return super().__getitem__(key)
+
+
+def test_a_name_of_32_kb_is_looked_for_in_the_lengths_of_prefixes_and_not_remembered() -> None:
+    authorizer = made((topic("ord", PREFIXED), entry()), (topic("xyz", PREFIXED), entry()))
+    name = Name("ord" * 10_000)
+    for expected in (1, 2):
+        assert reads(authorizer, name)
+        assert name.parts == expected
+
+
+def test_somewhere_is_found_in_steps_and_without_comparing_all_with_all() -> None:
+    def may(count: int) -> list[int]:
+        acls = [(topic(f"t{number}"), entry(Operation.WRITE)) for number in range(count)]
+        acls += [
+            (topic(f"t{number}", PREFIXED), entry(Operation.WRITE, DENY)) for number in range(count)
+        ]
+        authorizer = made()
+        for pattern, one in acls:
+            authorizer.change(pattern, [one])
+        steps = authorizer.may_somewhere(ALICE, HOST, "WRITE", "TOPIC")
+        each = []
+        while steps.gi_frame is not None:
+            each.append(calls_of(lambda: next(steps, None)))
+        return each
+
+    few, many = may(100), may(200)
+    assert max(many) < 100
+    assert sum(many) < 3 * sum(few)
 
 
 def test_names_as_kafka_writes_them() -> None:
