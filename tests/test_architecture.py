@@ -39,14 +39,16 @@ LAYERS: dict[str, str] = {
     "broker": "common runtime protocol storage client replication config metadata_store metadata"
     " controller coordinator security",
     "log_tools": "common runtime protocol storage",
-    "spark_connector": "common runtime protocol storage log_tools",
+    "schemas": "",
+    "spark_connector": "common runtime protocol storage log_tools schemas",
     "testing": "common runtime protocol storage client replication config metadata_store metadata"
     " controller coordinator security broker log_tools spark_connector",
     "bench": "common runtime protocol client testing",
     "cli": "common runtime protocol storage client replication config metadata_store metadata"
-    " controller coordinator security broker log_tools spark_connector testing bench",
+    " controller coordinator security broker log_tools schemas spark_connector testing bench",
     "tools": "common runtime protocol storage client replication config metadata_store metadata"
-    " controller coordinator security broker log_tools spark_connector testing bench cli",
+    " controller coordinator security broker log_tools schemas spark_connector testing bench"
+    " cli",
 }
 """The packages, and which of the others each may import."""
 
@@ -86,7 +88,7 @@ TRIO_SHELLS = frozenset(
 )
 """Modules of replication that wait and send around a state machine, and so may use trio."""
 
-NO_TRIO = frozenset({"spark_connector"})
+NO_TRIO = frozenset({"schemas", "spark_connector"})
 
 SOCKETS = {"asyncio", "select", "selectors", "socket", "socketserver", "ssl"}
 CLOCKS = {"datetime", "random", "secrets", "time", "uuid"}
@@ -101,6 +103,7 @@ NEVER: dict[str, set[str]] = {
 BEHIND_SEAMS = frozenset(MAY_IMPORT) - {
     "common",
     "runtime",
+    "schemas",
     "spark_connector",
     "testing",
     "bench",

@@ -1,12 +1,26 @@
-"""Keys and values made into columns: JSON by Spark itself, Avro by fastavro.
+"""Values made into columns, and back: JSON by Spark itself, all else by `odradek.schemas`.
 
-Both give the frame two columns more, what was decoded and what was wrong with it, so that a
-record that does not decode is a row like any other and stops no query.
+Each gives the frame columns more, what was decoded and what was wrong with it, so that a record
+that does not decode is a row like any other and stops no query.
 
-    from odradek.spark_connector.decoding import decode_avro, decode_json
+    from odradek.spark_connector.decoding import dead_letters, decode_values, encode_values
 """
 
+from ...schemas.registry import SchemaRegistry
+from ...schemas.schema import Schema
+from ...schemas.values import Reader
 from .avro import decode_avro
 from .json import decode_json
+from .values import dead_letters, decode_values, encode_values, schema_of_file
 
-__all__ = ["decode_avro", "decode_json"]
+__all__ = [
+    "Reader",
+    "Schema",
+    "SchemaRegistry",
+    "dead_letters",
+    "decode_avro",
+    "decode_json",
+    "decode_values",
+    "encode_values",
+    "schema_of_file",
+]

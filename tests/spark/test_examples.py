@@ -108,3 +108,12 @@ def test_spark_streaming(run_example: Any) -> None:
         "the": "1",
         "question": "1",
     }
+
+
+@pytest.mark.spark
+def test_spark_schemas(run_example: Any) -> None:
+    *table, last = run_example("spark_schemas.py").splitlines()
+    cells = "".join(table).replace("|", " ").split()
+    assert {"45", "11.25"} <= set(cells)
+    assert last.startswith("dead: partition ")
+    assert last.endswith("it is not in the wire format: it begins with the byte 110, not with 0")
