@@ -49,6 +49,9 @@ class ClientQuotaManager(Generic[SensorT]):
     Attributes:
         sensors: by those who share it.
         throttles: of all of them, also of those that are forgotten.
+        on_forgotten: called when sensors have been forgotten. Kafka looks for a sensor at each
+            request; whoever keeps one here has to let it go, or its client would count apart from
+            those who share its quota.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class ClientQuotaManager(Generic[SensorT]):
         self.throttles = ThrottleTimes()
         self.quotas = ClientQuotas()
         self.sensors: dict[Sharing, SensorT] = {}
+        self.on_forgotten: Callable[[], None] = lambda: None
         self._make_sensor: Callable[[float, int, ThrottleTimes], SensorT] = make_sensor
         self._made = 0
 
@@ -89,9 +93,15 @@ class ClientQuotaManager(Generic[SensorT]):
         return sensor
 
     def _forget_inactive(self, now_ms: int) -> None:
-        for sharing, sensor in list(self.sensors.items()):
-            if now_ms - sensor.last_ms >= INACTIVE_MS:
-                del self.sensors[sharing]
+        inactive = [
+            sharing
+            for sharing, sensor in self.sensors.items()
+            if now_ms - sensor.last_ms >= INACTIVE_MS
+        ]
+        for sharing in inactive:
+            del self.sensors[sharing]
+        if inactive:
+            self.on_forgotten()
 
 
 class QuotaManagers:

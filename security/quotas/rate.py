@@ -153,7 +153,7 @@ class QuotaSensor(ThrottleTimes):
     def _begin_sample(self, now_ms: int) -> None:
         closed = self._closed
         if self._current_start_ms >= 0:
-            closed.append((self._current_start_ms, self.last_ms, self._current))
+            closed.append((self._current_start_ms, self._current_last_ms, self._current))
             if len(closed) > self._windows_max:  # one more than count, as one may overlap
                 closed.popleft()
         self._restart_sample(now_ms)
@@ -161,7 +161,7 @@ class QuotaSensor(ThrottleTimes):
 
     def _restart_sample(self, now_ms: int) -> None:
         self._current = 0.0
-        self._current_start_ms = self.last_ms = now_ms
+        self._current_start_ms = now_ms
         self._current_ends_ms = now_ms + self._window_ms
 
     def _purge(self, now_ms: int) -> None:
@@ -170,9 +170,15 @@ class QuotaSensor(ThrottleTimes):
         closed = self._closed
         while closed and closed[0][1] <= oldest_ms:
             closed.popleft()
-        if self._current_start_ms < 0 or self.last_ms <= oldest_ms:
+        if self._current_start_ms < 0 or self._current_last_ms <= oldest_ms:
             self._restart_sample(now_ms)
         self._note_current_max()
+
+    @property
+    def _current_last_ms(self) -> int:
+        """When the current sample had its last event; its beginning is one, as in Kafka. Only
+        `record` moves `last_ms`: whoever reads the rate does not use the quota."""
+        return max(self._current_start_ms, self.last_ms)
 
     def _note_current_max(self) -> None:
         self._current_max = self.burst - sum(each[2] for each in self._closed)

@@ -56,6 +56,7 @@ class QuotaStage:
     Args:
         managers: of the quotas.
         clock: the time.
+        invalidate: called when memos must let go of the sensors that they keep.
         seconds: measures how long a request is worked on.
 
     Attributes:
@@ -66,10 +67,14 @@ class QuotaStage:
         self,
         managers: QuotaManagers,
         clock: Clock,
+        invalidate: Callable[[], None],
         seconds: Callable[[], float] = precise_seconds,
     ) -> None:
         self.managers = managers
+        for manager in (managers.produce, managers.fetch, managers.request):
+            manager.on_forgotten = self._let_go
         self.has_time_quotas = False
+        self._invalidate = invalidate
         self._monotonic_ms = clock.monotonic_ms
         self._seconds = seconds
         self._clients: dict[tuple[str, str], ClientSensors] = {}
@@ -81,6 +86,11 @@ class QuotaStage:
         self.managers.set(entity, quotas)
         self.has_time_quotas = len(self.managers.request.quotas) > 0
         self._clients.clear()
+
+    def _let_go(self) -> None:
+        """Some sensors are forgotten: who comes again after an hour gets the one of the others."""
+        self._clients.clear()
+        self._invalidate()
 
     def metered(self, dispatch: Entry) -> Entry:
         """Have every frame seen here on its way to the dispatcher."""

@@ -70,7 +70,8 @@ class QuotaTable:
         config: for how long is measured.
         clock: the time.
         use_stage: called with the stage that keeps requests to the quotas of clients once there
-            are some, again when they change, and with None when there are none any more.
+            are some, again when they change or sensors are forgotten, and with None when there are
+            none any more.
         use_ip_quotas: called with the connection rates by address, None being the default's, when
             they change.
 
@@ -156,7 +157,9 @@ class QuotaTable:
                     config["controller.quota.window.size.seconds"] * 1000,
                 ),
             )
-            stage = self.stage = QuotaStage(managers, self._clock)
+            stage = self.stage = QuotaStage(
+                managers, self._clock, lambda: self._use_stage(self.stage)
+            )
         stage.set(entity, quotas)
         if stage.managers.is_empty:
             self.stage = None

@@ -19,6 +19,10 @@ from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch
+from odradek.runtime.clock import ManualClock
+from odradek.security.quotas import quota_managers
+from odradek.security.quotas.client_quotas import Sharing
+from odradek.security.quotas.quota_managers import INACTIVE_MS
 
 if TYPE_CHECKING:
     from conftest import Bench, Client
@@ -381,3 +385,34 @@ async def test_metrics_show_those_that_used_their_quota_last(
         sensor.record(1, number * 10)
     shown = [labels for name, labels in exported(bench) if name == "kafka_server_produce_byte_rate"]
     assert {client for _, client in shown} == {"client-7", "client-8", "client-9"}
+
+
+async def test_who_comes_again_after_an_hour_shares_its_quota_with_those_that_came_since(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka looks for a sensor at each request, and has forgotten one that was not used for an
+    hour; here clients keep theirs, in memos too."""
+    monkeypatch.setattr(quota_managers, "SWEEP_EVERY", 1)
+    clock = ManualClock()
+    monkeypatch.setattr(bench.broker.context.quotas, "_clock", clock)
+    topic_id = await bench.create_topic(TOPIC)
+    await set_quotas(bench, "users/ANONYMOUS", producer_byte_rate=100_000)
+    await set_quotas(bench, "users/ANONYMOUS/clients/other", producer_byte_rate=100_000)
+    request = produce(topic_id, 13)
+    for _ in range(3):  # the first is learnt, the others are known
+        await bench.client.call(request, 13)
+        sent(bench.client)
+    manager = bench.broker.context.quotas.stage.managers.produce
+    shared = Sharing("ANONYMOUS", "")
+    first = manager.sensors[shared]
+    clock.advance(INACTIVE_MS)
+    assert first.rate(clock.monotonic_ms()) == 0  # whoever looks at a rate does not use it
+    await bench.another_client("other").call(request, 13)
+    assert shared not in manager.sensors
+    newcomer = bench.another_client("newcomer")
+    await newcomer.call(request, 13)
+    once = manager.sensors[shared].rate(clock.monotonic_ms())
+    await bench.client.call(request, 13)
+    assert manager.sensors[shared] is not first
+    twice = manager.sensors[shared].rate(clock.monotonic_ms())
+    assert twice == pytest.approx(2 * once, rel=0.05)  # the names of the clients differ in length
