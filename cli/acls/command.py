@@ -204,7 +204,7 @@ def explain_acls(
     super_user: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PRINCIPAL", help="Of the broker's super.users, which it does not tell."
+            metavar="PRINCIPAL", help="Of the broker's super.users, whose value it does not tell."
         ),
     ] = None,
     allow_everyone: Annotated[
@@ -219,8 +219,9 @@ def explain_acls(
 ) -> None:
     """Explain whether a principal may do something, and which ACL or rule decides it.
 
-    The ACLs are the broker's, and the rules those that its authorizer goes by. Which principals
-    are super users a broker tells nobody: name them.
+    The ACLs are the broker's, and the rules those that its authorizer goes by. A broker tells who
+    may describe its settings whether it has super.users, but not whom: where that could change the
+    answer, it says so, unless they are named.
 
     ```
     odradek acls explain alice Write --topic orders
@@ -229,16 +230,18 @@ def explain_acls(
     ```
     """
     from ...client.admin.acl_admin import AclAdmin
-    from .explanation import explain
+    from .explanation import ALLOW_EVERYONE, SUPER_USERS, explain
 
     resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster)
     who, what = principal_of(principal), operation_of(operation)
     if not resources:
         fail("say with what, such as --topic NAME or --cluster")
     super_users = [principal_of(each) for each in super_user or ()]
+    named = {SUPER_USERS: bool(super_users), ALLOW_EVERYONE: allow_everyone}
 
     async def ask(client: KafkaClient) -> list[Explanation]:
         admin = AclAdmin(client)
+        undisclosed = [each for each in await _undisclosed(client) if not named[each]]
         return [
             explain(
                 (who, host),
@@ -247,6 +250,7 @@ def explain_acls(
                 await admin.describe(matching_filter(resource)),
                 super_users=super_users,
                 allows_without_acl=allow_everyone,
+                undisclosed=undisclosed,
             )
             for resource in resources
         ]
@@ -256,6 +260,23 @@ def explain_acls(
             show_json([each.as_json()])
         else:
             each.show()
+
+
+async def _undisclosed(client: KafkaClient) -> list[str]:
+    """The authorizer's settings that the broker has, or may have where this user may not describe
+    them: like Kafka a broker describes that they are set, and not to what."""
+    from ...client.admin.admin import BROKER_RESOURCE, Admin
+    from ...common.errors import KafkaError
+    from .explanation import RULES
+
+    admin = Admin(client)
+    try:
+        cluster = await admin.describe_cluster()
+        broker = str(min(node.id for node in cluster.nodes))
+        settings = await admin.describe_configs(broker, BROKER_RESOURCE)
+    except KafkaError:
+        return list(RULES)
+    return [each for each in RULES if each in settings]
 
 
 def _count(acls: list[AclBinding]) -> str:

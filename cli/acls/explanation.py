@@ -25,6 +25,15 @@ from .acl_options import Resource, acl_row, options_for
 NO_HOST = "(no address)"
 """An address that no ACL names, for who comes from no certain one."""
 
+SUPER_USERS, ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
+RULES = {
+    SUPER_USERS: "it is one of the broker's super.users, which no broker tells: name those by"
+    " --super-user",
+    ALLOW_EVERYONE: "the broker's allow.everyone.if.no.acl.found is true, which no broker tells:"
+    " say so by --allow-everyone",
+}
+"""When a broker would allow what it seems to refuse, by settings whose value nobody is told."""
+
 
 class Explanation(NamedTuple):
     """What became of a question.
@@ -36,6 +45,7 @@ class Explanation(NamedTuple):
         resource: with what.
         decision: the authorizer's.
         acls: each ACL that is for the resource, and why it does not apply, or how it does.
+        unless: settings of the broker, of a value not known, that may allow it all the same.
     """
 
     principal: str
@@ -44,6 +54,7 @@ class Explanation(NamedTuple):
     resource: Resource
     decision: Decision
     acls: list[tuple[AclBinding, str]]
+    unless: list[str]
 
     @property
     def reason(self) -> str:
@@ -81,6 +92,8 @@ class Explanation(NamedTuple):
         where = "" if self.host is None else f" from {self.host}"
         print(f"{self.principal} {may} {camel(self.operation)} {self.resource}{where}")
         print(f"  because {self.reason}")
+        for setting in self.unless:
+            print(f"  unless {RULES[setting]}")
         if self.remedy is not None:
             print(f"  to allow it: {self.remedy}")
         if not self.decision.is_allowed and self.operation is Operation.IDEMPOTENT_WRITE:
@@ -101,6 +114,7 @@ class Explanation(NamedTuple):
             "rule": "Acl" if self.decision.acl else self.decision.rule,
             "acl": None if self.decision.acl is None else acl_row(self.decision.acl),
             "reason": self.reason,
+            "unless": self.unless,
             "remedy": self.remedy,
         }
 
@@ -113,6 +127,7 @@ def explain(
     *,
     super_users: Iterable[str] = (),
     allows_without_acl: bool = False,
+    undisclosed: Iterable[str] = (),
 ) -> Explanation:
     """Decide as the broker's authorizer does, and say why.
 
@@ -123,6 +138,7 @@ def explain(
         acls: all whose pattern is for the resource.
         super_users: principals that may do everything.
         allows_without_acl: `allow.everyone.if.no.acl.found`.
+        undisclosed: which of these two the broker has, or may have, with a value not known.
     """
     principal, host = who
     ordered = sorted(acls)
@@ -136,7 +152,12 @@ def explain(
     told = [
         (acl, _what_it_says(acl.entry, principal, host or NO_HOST, operation)) for acl in ordered
     ]
-    return Explanation(principal, host, operation, resource, decision, told)
+    unless = [
+        setting
+        for setting in undisclosed
+        if not decision.is_allowed and (setting == SUPER_USERS or not ordered)
+    ]
+    return Explanation(principal, host, operation, resource, decision, told, unless)
 
 
 def _what_it_says(entry: AclEntry, principal: str, host: str, operation: Operation) -> str:

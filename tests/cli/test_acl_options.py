@@ -14,7 +14,7 @@ from odradek.cli.acls.acl_options import (
     principal_of,
     resources_of,
 )
-from odradek.cli.acls.explanation import explain
+from odradek.cli.acls.explanation import ALLOW_EVERYONE, SUPER_USERS, explain
 from odradek.cli.common.errors import CommandError
 from odradek.common.acl import (
     AclBinding,
@@ -204,3 +204,18 @@ def test_rules_without_an_acl_are_told() -> None:
     denial = acl(Operation.ALL, DENY)
     root = explain(who, Operation.READ, ORDERS, [denial], super_users=["User:alice"])
     assert (root.decision.is_allowed, root.as_json()["rule"]) == (True, "SuperUser")
+
+
+def test_what_a_broker_does_not_tell_is_said_where_it_could_matter() -> None:
+    def unless(*acls: AclBinding) -> list[str]:
+        who = ("User:alice", None)
+        told = explain(
+            who, Operation.WRITE, ORDERS, acls, undisclosed=[SUPER_USERS, ALLOW_EVERYONE]
+        )
+        assert told.as_json()["unless"] == told.unless
+        return told.unless
+
+    assert unless() == [SUPER_USERS, ALLOW_EVERYONE]
+    assert unless(acl(Operation.READ)) == [SUPER_USERS]
+    assert unless(acl(Operation.ALL, DENY)) == [SUPER_USERS]
+    assert unless(acl(Operation.WRITE)) == []

@@ -96,6 +96,9 @@ def test_acls_are_added_explained_and_removed(admin: Odradek, as_alice: tuple[st
     explain = ("acls", "explain", "alice", "Write", "--topic", "orders")
     why = admin(*explain).out
     assert why.startswith("User:alice may not Write topic orders\n  because no ACL is for it")
+    assert "\n  unless it is one of the broker's super.users, which no broker tells" in why
+    assert "allow.everyone" not in why  # which this broker's file does not have
+    assert "unless" not in admin(*explain, "--super-user", "admin").out
     assert admin("produce", "orders", *as_alice, stdin=b"x\n", code=1).err
     command = why.partition("to allow it: odradek ")[2].splitlines()[0].split()
     admin(*command)
