@@ -166,14 +166,21 @@ LOGIN_HANDLER = "sasl.login.callback.handler.class"
 OTHER_MECHANISMS = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
 """Settings that begin so say nothing to a login by name and password."""
 
-UNSUPPORTED_TOKENS = (
-    "sasl.oauthbearer.assertion.",
-    "sasl.oauthbearer.config",
-    "sasl.oauthbearer.extensions",
-    "sasl.oauthbearer.jwt.retriever.",
-    "sasl.oauthbearer.metadata.",
+_ASSERTION = (
+    "a token is requested by sasl.oauthbearer.client.credentials.*, or read from a file, and not"
+    " got by an assertion (KIP-1139, KIP-1258): have another program keep it in a file, and name"
+    " that, as sasl.oauthbearer.token.endpoint.url=file:///PATH"
 )
-"""Settings of OAUTHBEARER that begin so are refused where it is used: they would change tokens."""
+UNSUPPORTED_TOKENS = {
+    "sasl.oauthbearer.assertion.": _ASSERTION,
+    "sasl.oauthbearer.config": "leave it out",
+    "sasl.oauthbearer.extensions": "leave it out",
+    "sasl.oauthbearer.jwt.retriever.": _ASSERTION,
+    "sasl.oauthbearer.jwt.validator.": _JAVA,
+    "sasl.oauthbearer.metadata.": "leave it out",
+}
+"""Settings of OAUTHBEARER that begin so are refused where it is used, for they would change tokens;
+and why."""
 
 
 class PropertyError(ValueError):
@@ -349,11 +356,12 @@ def _authentication(given: Mapping[str, str], read: ReadFile) -> Authenticate:
 
 def _token_authentication(given: Mapping[str, str], read: ReadFile) -> Authenticate:
     from .network.trio_clock import TrioClock
-    from .security.oauthbearer import sasl_oauthbearer, token_source
+    from .security.oauthbearer import TOKEN_CLASSES, sasl_oauthbearer, token_source
 
-    for name in given:
-        if name.startswith(UNSUPPORTED_TOKENS):
-            raise PropertyError(name, f"{name} is not supported: leave it out")
+    for name, text in given.items():
+        for prefix, reason in UNSUPPORTED_TOKENS.items():
+            if name.startswith(prefix) and text not in TOKEN_CLASSES:
+                raise PropertyError(name, f"{name} is not supported: {reason}")
     login = given.get("sasl.jaas.config")
     options = {} if login is None else _jaas_options(login, given["sasl.mechanism"])
     try:

@@ -107,6 +107,11 @@ NOT_YET: frozenset[str] = frozenset(
 _JAVA = "it names a Java class, which cannot be run here"
 _JSSE = "it is about Java's TLS, and OpenSSL speaks TLS here"
 _RETRIEVERS = "org.apache.kafka.common.security.oauthbearer."
+_ASSERTION = (
+    "a token is requested by sasl.oauthbearer.client.credentials.*, or read from a file, and not "
+    "got by an assertion (KIP-1139, KIP-1258): have another program keep it in a file, and name "
+    "that, as sasl.oauthbearer.token.endpoint.url=file:///PATH"
+)
 
 REFUSED = {
     "alter.config.policy.class.name": _JAVA,
@@ -119,7 +124,7 @@ REFUSED = {
         "connection, by max.connections and socket.request.max.bytes"
     ),
     "sasl.client.callback.handler.class": _JAVA,
-    "sasl.oauthbearer.jwt.retriever.class": _JAVA,
+    "sasl.oauthbearer.jwt.retriever.class": _ASSERTION,
     "security.providers": _JAVA,
     "ssl.engine.factory.class": _JAVA,
     "ssl.keymanager.algorithm": _JSSE,
@@ -133,9 +138,7 @@ REFUSED = {
 """Settings of security that a broker does not start with, unless they have their default, and why:
 their operator would believe in something that nobody enforces."""
 
-REFUSED_PREFIXES = {
-    "sasl.oauthbearer.assertion.": "tokens are not requested by an assertion (KIP-1258) here"
-}
+REFUSED_PREFIXES = {"sasl.oauthbearer.assertion.": _ASSERTION}
 
 ALSO_TAKEN = {
     "sasl.oauthbearer.jwt.retriever.class": (

@@ -48,6 +48,19 @@ LOGIN_HANDLERS: Final = tuple(
 )
 """Kafka's own values of `sasl.login.callback.handler.class`: which of them does not matter here,
 for the other settings say where tokens come from."""
+TOKEN_CLASSES: Final = tuple(
+    f"{JAVA_PACKAGE}{name}"
+    for name in (
+        "DefaultJwtRetriever",
+        "ClientCredentialsJwtRetriever",
+        "FileJwtRetriever",
+        "DefaultJwtValidator",
+        "ClientJwtValidator",
+    )
+)
+"""Kafka's own values of `sasl.oauthbearer.jwt.*.class` (KIP-1139) that mean what is done here:
+tokens come from where the other settings say, and are not looked at before they are sent, for
+brokers judge them."""
 
 UNSECURED: Final = "unsecuredLogin"
 """Options of a JAAS entry that begin so describe a token that nobody signs."""

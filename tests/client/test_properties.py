@@ -124,9 +124,19 @@ def test_what_clients_are_made_with_is_taken_over():
     )
 
 
+@pytest.mark.parametrize("retriever", ["Default", "ClientCredentials", "File"])
+def test_where_tokens_come_from_may_be_named_as_java_does(retriever):
+    url = {"sasl__oauthbearer__token__endpoint__url": "file:///token"}
+    validator = {"sasl__oauthbearer__jwt__validator__class": f"{JAVAS_TOKENS}ClientJwtValidator"}
+    named = {RETRIEVER: f"{JAVAS_TOKENS}{retriever}JwtRetriever", **validator}
+    assert settings_of(**OAUTH, **url, **named).authenticate is not None
+
+
 SASL = {"security__protocol": "SASL_PLAINTEXT", "sasl__mechanism": "PLAIN"}
 OAUTH = {**SASL, "sasl__mechanism": "OAUTHBEARER"}
 CREDENTIALS = {"sasl__username": "u", "sasl__password": "p"}
+RETRIEVER = "sasl__oauthbearer__jwt__retriever__class"
+JAVAS_TOKENS = "org.apache.kafka.common.security.oauthbearer."
 
 
 @pytest.mark.parametrize(
@@ -191,6 +201,21 @@ CREDENTIALS = {"sasl__username": "u", "sasl__password": "p"}
             "CRAM-MD5, but only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI are",
         ),
         ({**SASL, "sasl__username": "u"}, None, "sasl.password is missing"),
+        (
+            {**OAUTH, "sasl__oauthbearer__assertion__file": "x"},
+            "sasl.oauthbearer.assertion.file",
+            "not got by an assertion (KIP-1139, KIP-1258): have another program keep it in a file",
+        ),
+        (
+            {**OAUTH, RETRIEVER: f"{JAVAS_TOKENS}JwtBearerJwtRetriever"},
+            "sasl.oauthbearer.jwt.retriever.class",
+            "sasl.oauthbearer.token.endpoint.url=file:///PATH",
+        ),
+        (
+            {**OAUTH, "sasl__oauthbearer__jwt__validator__class": "a.B"},
+            "sasl.oauthbearer.jwt.validator.class",
+            "it names a Java class",
+        ),
         ({**SASL, **CREDENTIALS, "sasl__jaas__config": JAAS}, "sasl.jaas.config", "set one"),
         (
             {**SASL, "sasl__jaas__config": "a.ScramLoginModule required username=u password=p;"},
