@@ -19,15 +19,37 @@ ACL_SETTINGS = {
 }
 
 
+OF_OTHERS = {
+    "GSSAPI": "tickets are a KDC's, and there is none beside a test's broker",
+    "OAUTHBEARER": "tokens are an identity provider's, and there is none beside a test's broker",
+}
+"""Mechanisms whose users a broker does not have itself, so that no test could add one to it."""
+
+
+def require_mechanism(mechanism: object) -> str:
+    """The mechanism by which clients log in to a broker for tests.
+
+    Raises:
+        ValueError: there is no such mechanism, or none whose users such a broker could have.
+    """
+    if mechanism in MECHANISMS:
+        return str(mechanism)
+    reason = OF_OTHERS.get(str(mechanism))
+    if reason is None:
+        raise ValueError(f"sasl={mechanism!r} is none of {', '.join(MECHANISMS)}")
+    raise ValueError(
+        f"sasl={mechanism!r} cannot be had: {reason}; give the broker the settings of your own,"
+        f" sasl.enabled.mechanisms={mechanism} and so on, as docs/security.md has them"
+    )
+
+
 def make_sasl(mechanism: str) -> Sasl:
     """A mechanism, and an administrator with a password that nobody has had yet.
 
     Raises:
         ValueError: there is no such mechanism.
     """
-    if mechanism not in MECHANISMS:
-        raise ValueError(f"sasl={mechanism!r} is none of {', '.join(MECHANISMS)}")
-    return Sasl(mechanism, User(ADMIN, secrets.token_urlsafe()))
+    return Sasl(require_mechanism(mechanism), User(ADMIN, secrets.token_urlsafe()))
 
 
 def jaas_key(mechanism: str, *, tls: bool) -> str:

@@ -100,6 +100,8 @@ def test_a_mistake_is_told_at_once(broker: Broker) -> None:
         broker.deny("alice", topic="t")
     with pytest.raises(ValueError, match="sasl='SCRAM' is none of PLAIN, SCRAM-SHA-256"):
         make_sasl("SCRAM")
+    with pytest.raises(ValueError, match="sasl='GSSAPI' cannot be had: tickets are a KDC's"):
+        make_sasl("GSSAPI")
     with pytest.raises(ValueError, match="is a word of JAAS"):
         with_plain_user("", 'a"b', "x")
 
