@@ -11,9 +11,15 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...common.errors import ErrorCode
+from ...protocol.error_response import error_response
 from ...protocol.errors import ProtocolError
 from ...security.authenticator.exchange import RefusedError
-from ...security.authenticator.sasl_authenticator import Evaluated, SaslAuthenticator
+from ...security.authenticator.sasl_authenticator import (
+    Evaluated,
+    SaslAuthenticator,
+    UnexpectedRequestError,
+)
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
@@ -32,7 +38,7 @@ _pack_length = struct.Struct(">i").pack
 def admit_frame(
     connection: ClientConnection, authenticator: SaslAuthenticator, frame: memoryview
 ) -> bool:
-    """Whether a frame may go on to its route; False: it was a bare token, and is answered.
+    """Whether a frame may go on to its route; False: it is answered.
 
     Raises:
         ProtocolError: it may not come now; the connection is to be closed.
@@ -42,8 +48,27 @@ def admit_frame(
         return False
     if not authenticator.never_expires:
         api_key = _unpack_api_key(frame)[0] if len(frame) > 1 else -1
-        authenticator.check(api_key, connection.dispatcher.clock.monotonic_ms())
+        try:
+            authenticator.check(api_key, connection.dispatcher.clock.monotonic_ms())
+        except UnexpectedRequestError as error:
+            _answer_unexpected(connection, authenticator, frame, str(error))
+            return False
     return True
+
+
+def _answer_unexpected(
+    connection: ClientConnection, authenticator: SaslAuthenticator, frame: memoryview, reason: str
+) -> None:
+    """Answer a request that comes in place of a token, and close its connection: a client that has
+    not noticed that its login failed hears so.
+
+    Raises:
+        ProtocolError: it cannot be read.
+    """
+    request = connection.dispatcher.read_unhandled(connection, frame)
+    code = ErrorCode.ILLEGAL_SASL_STATE
+    response = error_response(request.api_key, request.api_version, request.body, code, reason)
+    refuse(connection, authenticator, reason, request, response)
 
 
 def _take_bare_token(

@@ -228,6 +228,21 @@ class Dispatcher:
         if route.api_key in MEMOS and self.uses_memos:
             self._learn(request, frame, position, body)
 
+    def read_unhandled(self, connection: ClientConnection, frame: memoryview) -> Request[object]:
+        """A request that its connection waits for an answer to, but that nothing is done about.
+
+        Raises:
+            ProtocolError: it cannot be read, or not in one step.
+        """
+        route = self._find_route(connection, frame)
+        if route is None or frame.nbytes > LONG_FRAME_BYTES:
+            raise ProtocolError("a request cannot be read now")
+        correlation_id, client_id, position = read_request_header(frame)
+        body = route.decode(frame, position)[0]
+        request = Request(route, correlation_id, client_id or "", body, connection)
+        connection.unanswered.append(request)
+        return request
+
     def _learn(
         self, request: Request[object], frame: memoryview, position: int, body: object
     ) -> None:

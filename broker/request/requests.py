@@ -130,6 +130,9 @@ class RequestStages(Protocol):
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call back in a pass that begins so much later."""
 
+    def read_unhandled(self, connection: ClientConnection, frame: memoryview) -> Request[object]:
+        """A request that is to be refused whoever sends it. Raises ProtocolError."""
+
     def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run an async function beside the requests."""
 

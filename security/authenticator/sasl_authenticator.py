@@ -25,6 +25,11 @@ REAUTHENTICATION_MS_MIN = 1000
 """A connection that begins another login sooner after the last is refused it (KIP-368)."""
 
 
+class UnexpectedRequestError(ProtocolError):
+    """What comes is not a token of the login that has begun; it is answered before the connection
+    is closed (Kafka's SaslServerAuthenticator.handleSaslToken)."""
+
+
 Evaluated = bytes | RefusedError | SaslError
 """What an exchange answers a token, or why the login fails."""
 
@@ -173,6 +178,7 @@ class SaslAuthenticator:
             now_ms: monotonic.
 
         Raises:
+            UnexpectedRequestError: it is not of the login that has begun.
             ProtocolError: it may not, or the login it rests on has expired; the connection is to be
                 closed, as Kafka does without an answer.
         """
@@ -181,8 +187,13 @@ class SaslAuthenticator:
             if expires_ms is not None and now_ms > expires_ms and api_key != ApiKey.SASL_HANDSHAKE:
                 raise ProtocolError(f"the login of {self.principal} has expired")
             return
-        if api_key not in _EXPECTED[self._state]:
-            raise ProtocolError(f"unexpected request {_name(api_key)} while {self._state.value}")
+        if api_key in _EXPECTED[self._state]:
+            return
+        if self._state is SaslState.AUTHENTICATING:
+            raise UnexpectedRequestError(
+                f"Unexpected Kafka request of type {_name(api_key)} during SASL authentication."
+            )
+        raise ProtocolError(f"unexpected request {_name(api_key)} while {self._state.value}")
 
     @property
     def never_expires(self) -> bool:

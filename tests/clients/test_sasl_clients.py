@@ -36,7 +36,8 @@ from odradek.client import (
 )
 from odradek.client import Producer as OwnProducer
 from odradek.client.network.connection import Connection
-from odradek.protocol.messages import MetadataRequest
+from odradek.common.errors import ErrorCode
+from odradek.protocol.messages import MetadataRequest, MetadataResponse
 from odradek.testing import Broker
 from odradek.testing.certificates import broker_settings, make_tls_files
 
@@ -309,6 +310,28 @@ def test_who_does_not_log_in_is_closed_and_served_nothing(
             last, received = received, answer(sock)
         assert len(last) < 1000
         assert sock.recv(1) == b""
+
+
+def test_another_request_in_place_of_a_token_is_answered_before_the_connection_ends(
+    broker: Broker,
+) -> None:
+    """A client that did not notice that its login has failed hears so, as from Apache Kafka."""
+    with connect(broker) as sock:
+        send(sock, request(HANDSHAKE, 1, text("PLAIN")))
+        answer(sock)
+        send(sock, request(METADATA, 1, struct.pack(">i", 1) + text("t")))
+        received = MetadataResponse.decoder(1)(answer(sock), 4)[0]
+        assert [(each.name, each.error_code) for each in received.topics] == [
+            ("t", ErrorCode.ILLEGAL_SASL_STATE)
+        ]
+        assert sock.recv(1) == b""
+    assert "Unexpected Kafka request of type METADATA during SASL authentication." in broker.log
+    with connect(broker) as sock:
+        send(sock, request(HANDSHAKE, 1, text("PLAIN")))
+        answer(sock)
+        send(sock, request(METADATA, 1, b"\x7f"))
+        assert sock.recv(1) == b""
+    assert "Traceback" not in broker.log
 
 
 def framed(frame: bytes) -> bytes:

@@ -25,6 +25,7 @@ from odradek.security.authenticator.sasl_authenticator import (
     SaslAuthenticator,
     SaslMechanisms,
     SaslState,
+    UnexpectedRequestError,
 )
 from odradek.security.authenticator.scram import KnownCredential, ScramServerExchange
 from odradek.security.authenticator.scram_credentials import ScramCredentials
@@ -87,7 +88,7 @@ def test_plain_gives_a_principal_and_then_anything_may_come() -> None:
     made = authenticator()
     assert made.handshake("PLAIN", 1, 0)
     made.check(ApiKey.SASL_AUTHENTICATE, 0)
-    with pytest.raises(ProtocolError):
+    with pytest.raises(UnexpectedRequestError, match="of type METADATA during SASL authentication"):
         made.check(ApiKey.METADATA, 0)
     assert made.authenticate(ALICE, 0) == (b"", 0)
     assert made.principal == "User:alice"
