@@ -104,12 +104,15 @@ $(NEWEST_SPARK)/installed.stamp: constraints-newest-spark.txt $(VENV)/test.stamp
 	@$(PIP) install --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
 	@touch $@
 
-# So does the package for Kerberos, which is compiled: without it all else is tested as most have it.
-$(KERBEROS)/installed.stamp: $(MANIFEST) $(VENV)/test.stamp
-	@PYTHON=$(BIN)/python .ci/need cc krb5-config Python.h
-	@echo 'Compiling the package for Kerberos into $(KERBEROS) (once)...' >&2
+# So do the packages for Kerberos, Python's and KafkaJS', which are compiled: without them all else is
+# tested as most have it.
+$(KERBEROS)/installed.stamp: $(MANIFEST) tests/kerberos/node/package-lock.json $(VENV)/test.stamp
+	@PYTHON=$(BIN)/python .ci/need cc c++ krb5-config Python.h node npm
+	@echo 'Compiling the packages for Kerberos into $(KERBEROS) (once)...' >&2
 	@rm -rf $(KERBEROS)
 	@$(PIP) install --target $(KERBEROS) -c constraints.txt gssapi
+	@mkdir $(KERBEROS)/node && cp tests/kerberos/node/*.json $(KERBEROS)/node
+	@cd $(KERBEROS)/node && npm ci --no-audit --no-fund --silent --fetch-retries=5
 	@touch $@
 
 # --- Running ---------------------------------------------------------------------------------
@@ -142,9 +145,10 @@ test-newest-spark: $(NEWEST_SPARK)/installed.stamp
 
 # MIT's KDC runs as a process of the tests, in a folder of theirs.
 test-kerberos: $(KERBEROS)/installed.stamp
-	@PATH="$$PATH:/usr/sbin" .ci/need java javac mvn krb5kdc kadmin.local kinit
-	PYTHONPATH=$(CURDIR)/$(KERBEROS) ODRADEK_TEST_KERBEROS=1 PATH="$$PATH:/usr/sbin" $(PYTEST) \
-		tests/kerberos $(NO_HANGING) $(ARGS)
+	@PATH="$$PATH:/usr/sbin" .ci/need java javac mvn go node kcat krb5kdc kadmin.local kinit \
+		libgssapiv2.so
+	PYTHONPATH=$(CURDIR)/$(KERBEROS) NODE_PATH=$(CURDIR)/$(KERBEROS)/node/node_modules \
+		ODRADEK_TEST_KERBEROS=1 PATH="$$PATH:/usr/sbin" $(PYTEST) tests/kerberos $(NO_HANGING) $(ARGS)
 
 test-all: test test-slow test-newest-spark test-kerberos conformance
 

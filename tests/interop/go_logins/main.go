@@ -1,24 +1,30 @@
-// How franz-go and sarama log in to a broker, by each mechanism of SASL, with the right password and
-// with a wrong one. It prints a line for each: the client, the mechanism, the password, what came of it.
+// How franz-go and sarama log in to a broker, in each way of a plan. It prints a line for each: the
+// client, the name of the login, what came of it.
 //
-// Arguments: the bootstrap server, the authority's certificate ("" without TLS), a topic that is
-// there, the user, the password.
+// Argument: a file with the plan, as tests/support/logins.py writes it.
 package main
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/kerberos"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	franz "github.com/twmb/franz-go/pkg/sasl/scram"
 	"github.com/xdg-go/scram"
@@ -30,31 +36,59 @@ const (
 	refused = "authentication failed"
 )
 
-var mechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+type plan struct {
+	Bootstrap string
+	Authority string // its certificate; "" without TLS
+	Topic     string
+	Logins    []login
+}
+
+// Who logs in, and how; what a mechanism has no use for is empty.
+type login struct {
+	Name          string
+	Mechanism     string // "" where a certificate says who it is
+	User          string
+	Password      string
+	IsToken       bool   `json:"is_token"`
+	AccessToken   string `json:"access_token"`
+	Certificate   string
+	Key           string
+	Configuration string // of Kerberos
+	Keytab        string
+	Realm         string
+	Service       string
+}
 
 func main() {
 	log.SetFlags(0)
-	bootstrap, authority, topic, user, right := os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5]
-	config := trusting(authority)
-	for _, mechanism := range mechanisms {
-		for name, password := range map[string]string{"right": right, "wrong": right + "x"} {
-			report("franz-go", mechanism, name, byFranz(bootstrap, config, topic, mechanism, user, password))
-			report("sarama", mechanism, name, bySarama(bootstrap, config, topic, mechanism, user, password))
-		}
+	text, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	var made plan
+	if err := json.Unmarshal(text, &made); err != nil {
+		log.Fatal(err)
+	}
+	for _, each := range made.Logins {
+		report("franz-go", each, byFranz(made, each))
+		report("sarama", each, bySarama(made, each))
 	}
 }
 
-func report(client, mechanism, password string, err error) {
+func report(client string, by login, err error) {
 	outcome := done
 	if errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, sarama.ErrSASLAuthenticationFailed) {
+		outcome = refused
+	} else if err != nil && strings.Contains(err.Error(), "remote error: tls: unknown certificate authority") {
 		outcome = refused
 	} else if err != nil {
 		outcome = err.Error()
 	}
-	fmt.Printf("%s %s %s: %s\n", client, mechanism, password, outcome)
+	fmt.Printf("%s %s: %s\n", client, by.Name, outcome)
 }
 
-func trusting(authority string) *tls.Config {
+// The TLS of a login; nil without.
+func (by login) tls(authority string) *tls.Config {
 	if authority == "" {
 		return nil
 	}
@@ -64,22 +98,52 @@ func trusting(authority string) *tls.Config {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
-	return &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	made := &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	if by.Certificate != "" {
+		own, err := tls.LoadX509KeyPair(by.Certificate, by.Key)
+		if err != nil {
+			log.Fatal(err)
+		}
+		made.Certificates = []tls.Certificate{own}
+	}
+	return made
 }
 
-func byFranz(bootstrap string, config *tls.Config, topic, mechanism, user, password string) error {
-	var by sasl.Mechanism
-	switch mechanism {
+func (by login) franz() sasl.Mechanism {
+	password := franz.Auth{User: by.User, Pass: by.Password, IsToken: by.IsToken}
+	switch by.Mechanism {
 	case "PLAIN":
-		by = plain.Auth{User: user, Pass: password}.AsMechanism()
+		return plain.Auth{User: by.User, Pass: by.Password}.AsMechanism()
 	case "SCRAM-SHA-256":
-		by = franz.Auth{User: user, Pass: password}.AsSha256Mechanism()
+		return password.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return password.AsSha512Mechanism()
+	case "OAUTHBEARER":
+		return oauth.Auth{Token: by.AccessToken}.AsMechanism()
 	default:
-		by = franz.Auth{User: user, Pass: password}.AsSha512Mechanism()
+		return kerberos.Auth{Client: by.kerberos(), Service: by.Service}.AsMechanism()
 	}
-	options := []kgo.Opt{kgo.SeedBrokers(bootstrap), kgo.SASL(by), kgo.ConsumeTopics(topic),
+}
+
+func (by login) kerberos() *client.Client {
+	known, err := config.Load(by.Configuration)
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys, err := keytab.Load(by.Keytab)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client.NewWithKeytab(by.User, by.Realm, keys, known)
+}
+
+func byFranz(made plan, by login) error {
+	options := []kgo.Opt{kgo.SeedBrokers(made.Bootstrap), kgo.ConsumeTopics(made.Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
-	if config != nil {
+	if by.Mechanism != "" {
+		options = append(options, kgo.SASL(by.franz()))
+	}
+	if config := by.tls(made.Authority); config != nil {
 		options = append(options, kgo.DialTLSConfig(config))
 	}
 	client, err := kgo.NewClient(options...)
@@ -92,7 +156,8 @@ func byFranz(bootstrap string, config *tls.Config, topic, mechanism, user, passw
 	if err := client.Ping(ctx); err != nil {
 		return err
 	}
-	if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("franz-go")}).FirstErr(); err != nil {
+	record := &kgo.Record{Topic: made.Topic, Value: []byte("franz-go")}
+	if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
 		return err
 	}
 	fetches := client.PollFetches(ctx)
@@ -116,28 +181,48 @@ func (c *scramClient) Step(challenge string) (string, error) {
 	return c.ClientConversation.Step(challenge)
 }
 
-func bySarama(bootstrap string, tlsConfig *tls.Config, topic, mechanism, user, password string) error {
+type accessToken string
+
+func (t accessToken) Token() (*sarama.AccessToken, error) {
+	return &sarama.AccessToken{Token: string(t)}, nil
+}
+
+func (by login) sarama(authority string) *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.V3_6_0_0
 	config.Metadata.Retry.Max = 0
 	config.Producer.Return.Successes = true
-	config.Net.SASL.Enable = true
-	config.Net.SASL.Mechanism = sarama.SASLMechanism(mechanism)
-	config.Net.SASL.User = user
-	config.Net.SASL.Password = password
-	if mechanism != "PLAIN" {
+	if by.Mechanism != "" {
+		config.Net.SASL.Enable = true
+		config.Net.SASL.Mechanism = sarama.SASLMechanism(by.Mechanism)
+		config.Net.SASL.User = by.User
+		config.Net.SASL.Password = by.Password
+		config.Net.SASL.TokenProvider = accessToken(by.AccessToken)
+		config.Net.SASL.GSSAPI = sarama.GSSAPIConfig{
+			AuthType:           sarama.KRB5_KEYTAB_AUTH,
+			KerberosConfigPath: by.Configuration,
+			KeyTabPath:         by.Keytab,
+			Username:           by.User,
+			Realm:              by.Realm,
+			ServiceName:        by.Service,
+		}
 		hash := scram.SHA256
-		if mechanism == "SCRAM-SHA-512" {
+		if by.Mechanism == "SCRAM-SHA-512" {
 			hash = scram.SHA512
 		}
 		config.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: hash} }
 	}
-	if tlsConfig != nil {
+	if secure := by.tls(authority); secure != nil {
 		config.Net.TLS.Enable = true
-		config.Net.TLS.Config = tlsConfig
+		config.Net.TLS.Config = secure
 	}
+	return config
+}
+
+func bySarama(made plan, by login) error {
+	config := by.sarama(made.Authority)
 	// A client hides why no broker could be reached, so the broker itself is asked first.
-	broker := sarama.NewBroker(bootstrap)
+	broker := sarama.NewBroker(made.Bootstrap)
 	if err := broker.Open(config); err != nil {
 		return err
 	}
@@ -145,7 +230,7 @@ func bySarama(bootstrap string, tlsConfig *tls.Config, topic, mechanism, user, p
 		return err
 	}
 	defer broker.Close()
-	client, err := sarama.NewClient([]string{bootstrap}, config)
+	client, err := sarama.NewClient([]string{made.Bootstrap}, config)
 	if err != nil {
 		return err
 	}
@@ -154,7 +239,7 @@ func bySarama(bootstrap string, tlsConfig *tls.Config, topic, mechanism, user, p
 	if err != nil {
 		return err
 	}
-	message := &sarama.ProducerMessage{Topic: topic, Value: sarama.StringEncoder("sarama")}
+	message := &sarama.ProducerMessage{Topic: made.Topic, Value: sarama.StringEncoder("sarama")}
 	if _, _, err := producer.SendMessage(message); err != nil {
 		return err
 	}
@@ -162,7 +247,7 @@ func bySarama(bootstrap string, tlsConfig *tls.Config, topic, mechanism, user, p
 	if err != nil {
 		return err
 	}
-	partition, err := consumer.ConsumePartition(topic, 0, sarama.OffsetOldest)
+	partition, err := consumer.ConsumePartition(made.Topic, 0, sarama.OffsetOldest)
 	if err != nil {
 		return err
 	}
