@@ -3,8 +3,6 @@
 import asyncio
 import os
 import ssl
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -372,16 +370,3 @@ def test_keystore_is_renewed_by_a_changed_file(tmp_path):
         wait_until(lambda: shown() == renewed, SECONDS)
         produce()
         assert broker.log.count("stays as it is") == 1
-
-
-# -- what it costs others ---------------------------------------------------------------
-
-
-def test_plain_broker_imports_nothing_of_tls():
-    program = (
-        "import sys; import odradek.broker.start; "
-        "found = [name for name in sys.modules if name.startswith("
-        "('odradek.security.tls', 'odradek.client.tls', 'trustme', 'cryptography'))]; "
-        "assert not found, found"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
