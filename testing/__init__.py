@@ -13,18 +13,43 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .cluster import Cluster
     from .container import KafkaContainer
-    from .fixtures.shared_broker import SharedBroker
+    from .control.client import ControlError, ControlTimeout
+    from .fixtures.shared_broker import SharedBroker, SharedBrokerError
+    from .process.broker_process import BrokerStartError
+    from .recorder.capture_file import CaptureError
+    from .recorder.replay import ReplayError
     from .recorder.running_recorder import Recorder
     from .running_broker import Broker
+    from .waiting import NotReached
 
-__all__ = ["Broker", "Cluster", "KafkaContainer", "Recorder", "SharedBroker"]
+__all__ = [
+    "Broker",
+    "BrokerStartError",
+    "CaptureError",
+    "Cluster",
+    "ControlError",
+    "ControlTimeout",
+    "KafkaContainer",
+    "NotReached",
+    "Recorder",
+    "ReplayError",
+    "SharedBroker",
+    "SharedBrokerError",
+]
 
 _MODULES = {
     "Broker": "running_broker",
+    "BrokerStartError": "process.broker_process",
+    "CaptureError": "recorder.capture_file",
     "Cluster": "cluster",
+    "ControlError": "control.client",
+    "ControlTimeout": "control.client",
     "KafkaContainer": "container",
+    "NotReached": "waiting",
     "Recorder": "recorder.running_recorder",
+    "ReplayError": "recorder.replay",
     "SharedBroker": "fixtures.shared_broker",
+    "SharedBrokerError": "fixtures.shared_broker",
 }
 
 

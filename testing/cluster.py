@@ -55,6 +55,7 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
         sasl: str | None = None,
         acls: bool = False,
     ) -> None:
+        __tracebackhide__ = True
         self._folder = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._maker = os.getpid()
         self.tls = _certificates(self._folder) if tls else None
@@ -62,36 +63,68 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
             from .security.broker_security import make_sasl
 
             self.sasl = make_sasl(sasl)
+        self._acls = acls
         replicas = str(min(count, 3))
-        common = {
+        self._settings = {
             "metadata.log.dir": str(self._folder),
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(min(count, 2)),
             **(settings or {}),
         }
-
-        def start(number: int) -> Broker:
-            settings = {**common, "broker.id": str(number)}
-            return Broker(
-                settings,
-                leftovers=[self._folder],
-                tls=self.tls or False,
-                sasl=self.sasl,
-                acls=acls,
-            )
-
+        self._latest_id = count
         self.brokers: list[Broker] = []
         atexit.register(self.close)
         try:
             with ThreadPoolExecutor(count) as threads:
-                starts = [threads.submit(start, number) for number in range(1, count + 1)]
+                starts = [threads.submit(self._start, number) for number in range(1, count + 1)]
             self.brokers = [each.result() for each in starts if each.exception() is None]
             for each in starts:
                 each.result()
         except BaseException:
             self.close()
             raise
+
+    def _start(self, broker_id: int, settings: Mapping[str, str] | None = None) -> Broker:
+        __tracebackhide__ = True
+        return Broker(
+            {**self._settings, **(settings or {}), "broker.id": str(broker_id)},
+            leftovers=[self._folder],
+            tls=self.tls or False,
+            sasl=self.sasl,
+            acls=self._acls,
+        )
+
+    def add_broker(self, settings: Mapping[str, str] | None = None) -> Broker:
+        """Have one broker more, of the next id; it has no replicas before a topic is made there,
+        or a partition reassigned to it.
+
+        Args:
+            settings: its own, before those of all brokers.
+
+        Raises:
+            BrokerStartError: it did not become ready.
+        """
+        self._latest_id += 1
+        broker = self._start(self._latest_id, settings)
+        self.brokers.append(broker)
+        return broker
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Stop a broker in good order, for good, and remove what it kept.
+
+        As in Kafka it stays in the replicas of its partitions, which others lead then where they
+        can: reassign them before if they are to have as many copies as they had.
+
+        Raises:
+            ValueError: there is no such broker.
+        """
+        broker = self.broker(broker_id)
+        if broker.is_running:
+            broker.thaw()
+            broker.stop()
+        self.brokers.remove(broker)
+        broker.close()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -121,6 +154,10 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
             broker.close()
         if os.getpid() == self._maker:  # a fork of it leaves all to it
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __repr__(self) -> str:
+        ids = ", ".join(str(each.broker_id) for each in self.brokers)
+        return f"<Kafka cluster of brokers {ids} at {self.bootstrap_servers}>"
 
     def __enter__(self) -> Cluster:
         return self

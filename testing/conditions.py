@@ -16,7 +16,7 @@ from typing import Any
 from .control.client import ControlError
 from .inspection.records import ConsumerRecord
 from .inspection.states import InspectedGroup, InspectedTopic
-from .waiting import NotReached, wait_until
+from .waiting import NotReached, refuse_in_event_loop, wait_until, wait_until_async
 
 __all__ = [
     "Condition",
@@ -75,8 +75,28 @@ def wait_for_conditions(
 
     Raises:
         NotReached: they do not.
+        RuntimeError: an event loop runs this code, and would stand still.
         ValueError: there is no condition.
     """
+    __tracebackhide__ = True
+    refuse_in_event_loop("await ....wait_until_async(...)")
+    look, explain = _looking(subject, conditions, timeout)
+    wait_until(look, timeout, explain)
+
+
+async def wait_for_conditions_async(
+    subject: Any, conditions: Sequence[Condition | Callable[[Any], object]], timeout: float
+) -> None:
+    """The same in a coroutine of asyncio or trio."""
+    __tracebackhide__ = True
+    look, explain = _looking(subject, conditions, timeout)
+    await wait_until_async(look, timeout, explain)
+
+
+def _looking(
+    subject: Any, conditions: Sequence[Condition | Callable[[Any], object]], timeout: float
+) -> tuple[Callable[[], bool], Callable[[], str]]:
+    """Whether all conditions hold, and what to say if they do not in time."""
     if not conditions:
         raise ValueError("say what to wait for: wait_until(group_stable(...))")
     outcomes: list[tuple[bool, str]] = []
@@ -85,7 +105,7 @@ def wait_for_conditions(
         outcomes[:] = [_look(condition, subject) for condition in conditions]
         return all(holds for holds, _ in outcomes)
 
-    wait_until(look, timeout, lambda: _explain(conditions, outcomes, timeout))
+    return look, lambda: _explain(conditions, outcomes, timeout)
 
 
 def _look(condition: Condition | Callable[[Any], object], subject: Any) -> tuple[bool, str]:

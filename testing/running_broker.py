@@ -84,6 +84,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
         acls: bool = False,
         log_dirs: int = 1,
     ) -> None:
+        __tracebackhide__ = True
         if os.name == "nt":
             raise BrokerStartError(
                 "odradek's broker runs on Linux and macOS; on Windows run tests in WSL, or name a "
@@ -119,6 +120,11 @@ class Broker(BrokerUnderTest, BreakableProcess):
     def bootstrap_servers(self) -> str:
         """The address to give to clients."""
         return self.bootstrap
+
+    @property
+    def broker_id(self) -> int:
+        """Its id in a cluster."""
+        return int(self.settings.get("broker.id", "0"))
 
     def _secure(self, tls: bool | TlsFiles) -> dict[str, str]:
         """Have certificates, if it is to speak TLS; returns the settings that say so."""
@@ -193,6 +199,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
 
     def start(self) -> None:
         """Start it and wait until it is ready; see `BrokerProcess.start`."""
+        __tracebackhide__ = True
         super().start()
         self._end_guard_of_folder()
 
@@ -240,6 +247,12 @@ class Broker(BrokerUnderTest, BreakableProcess):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        state = f"pid {self.pid}" if self.is_running else "not running"
+        if self.is_running and self.is_frozen:
+            state += ", frozen"
+        return f"<Kafka broker at {self.bootstrap_servers}, {state}>"
 
 
 def _log_dirs(folder: Path, count: int) -> dict[str, str]:

@@ -85,7 +85,16 @@ class BrokerInspection(HasControl):
 
         Raises:
             NotReached: they do not; the text says what was seen instead.
+            RuntimeError: an event loop runs this code; see `wait_until_async`.
         """
         from ..conditions import wait_for_conditions
 
         wait_for_conditions(self, conditions, timeout)
+
+    async def wait_until_async(
+        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
+    ) -> None:
+        """The same in a coroutine, of asyncio or trio: `await kafka.wait_until_async(...)`."""
+        from ..conditions import wait_for_conditions_async
+
+        await wait_for_conditions_async(self, conditions, timeout)

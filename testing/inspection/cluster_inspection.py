@@ -138,6 +138,14 @@ class ClusterInspection(ABC):
 
         wait_for_conditions(self, conditions, timeout)
 
+    async def wait_until_async(
+        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
+    ) -> None:
+        """The same in a coroutine, of asyncio or trio: `await kafka.wait_until_async(...)`."""
+        from ..conditions import wait_for_conditions_async
+
+        await wait_for_conditions_async(self, conditions, timeout)
+
     def reset(self) -> None:
         """Empty the cluster: topics, groups, transactions and settings of topics are gone."""
         names = self.topics(internal=True)

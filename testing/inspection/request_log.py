@@ -31,6 +31,7 @@ class LoggedRequest:
         topics, partitions, groups, transactional_ids: what it names.
         errors: in the broker's answer, by Kafka's names; None: it is not answered.
         took: until the broker answered, in seconds.
+        is_replication: whether it is a follower's fetch.
     """
 
     number: int
@@ -46,6 +47,7 @@ class LoggedRequest:
     transactional_ids: tuple[str, ...]
     errors: tuple[str, ...] | None = None
     took: float | None = None
+    is_replication: bool = False
 
     @property
     def name_count(self) -> int:
@@ -87,6 +89,7 @@ class RequestFilter(NamedTuple):
     group: str | None = None
     transactional_id: str | None = None
     error: str | None = None
+    is_replication: bool | None = None
     since: int = 0
 
     def passes(self, logged: LoggedRequest) -> bool:
@@ -96,6 +99,7 @@ class RequestFilter(NamedTuple):
             and self.api in (None, logged.api)
             and self.version in (None, logged.version)
             and self.client_id in (None, logged.client_id)
+            and self.is_replication in (None, logged.is_replication)
             and (self.group is None or self.group in logged.groups)
             and (self.transactional_id is None or self.transactional_id in logged.transactional_ids)
             and (self.error is None or self.error in (logged.errors or ()))
@@ -157,6 +161,7 @@ class RequestLog:
             tuple(sorted(names.partitions)),
             tuple(sorted(names.groups)),
             tuple(sorted(names.transactional_ids)),
+            is_replication=_is_replication(request.body),
         )
         self._logged.append((id(request), logged))
         self._names += logged.name_count
@@ -217,3 +222,10 @@ class RequestLog:
         self._logged.clear()
         self._unanswered.clear()
         self._forgotten = self._names = 0
+
+
+def _is_replication(body: object) -> bool:
+    """Whether a request is a follower's fetch, in the older versions or the newer ones."""
+    state = getattr(body, "replica_state", None)
+    ids = getattr(body, "replica_id", -1), getattr(state, "replica_id", -1)
+    return type(body).__name__ == "FetchRequest" and max(ids) >= 0

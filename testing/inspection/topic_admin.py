@@ -67,6 +67,16 @@ async def _create(target: ControlTarget, topics: list[TopicCreation]) -> list[tu
 
 
 @verb
+async def ensure_topic(target: ControlTarget, name: str) -> None:
+    """Have one of Kafka's own topics be there, as the first client makes it; on the controller."""
+    if name not in target.broker.metadata_cache.snapshot.topic_ids:
+        refusals = await target.broker.controller.ensure_topics([name])
+        for refusal in refusals.values():
+            raise _refused(f"topic {name} is not made", refusal)
+    await _wait_until_led(target, [(name, 1)])
+
+
+@verb
 async def wait_until_led(target: ControlTarget, name: str, partitions: int) -> None:
     """Wait until this broker knows who leads all partitions of a topic."""
     await _wait_until_led(target, [(name, partitions)])

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeVar
 
+from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ..control.client import ControlError, ControlTimeout
 from ..control.verbs import Verb
-from ..inspection import broker_state
+from ..inspection import broker_state, topic_admin
 from ..inspection.states import InspectedPartition
 from ..waiting import NotReached, wait_until
 from . import connections, replicas
@@ -27,7 +28,7 @@ class ClusterOutages:
     """Outages of a cluster whose brokers are processes of their own.
 
     Attributes:
-        brokers: in the order of their ids, which begin with 1.
+        brokers: in the order of their ids.
     """
 
     brokers: Sequence[Broker]
@@ -36,9 +37,14 @@ class ClusterOutages:
 
     def broker(self, broker_id: int) -> Broker:
         """The broker of an id. Raises ValueError: there is none."""
-        if not 1 <= broker_id <= len(self.brokers):
-            raise ValueError(f"the brokers are 1 to {len(self.brokers)}: there is no {broker_id}")
-        return self.brokers[broker_id - 1]
+        found = self._by_id().get(broker_id)
+        if found is None:
+            there = ", ".join(map(str, self._by_id()))
+            raise ValueError(f"the brokers are {there}: there is no {broker_id}")
+        return found
+
+    def _by_id(self) -> dict[int, Broker]:
+        return {each.broker_id: each for each in self.brokers}
 
     def running(self) -> list[Broker]:
         """The brokers whose processes run and are not frozen."""
@@ -77,13 +83,20 @@ class ClusterOutages:
         return _wait_for(find, timeout, f"no broker leads {topic}-{partition}")
 
     def coordinator_of(self, group: str, *, timeout: float = SETTLE_SECONDS) -> Broker:
-        """The broker that coordinates a group. Raises ControlTimeout."""
+        """The broker that coordinates a group, now or once it has members.
+
+        Raises:
+            ControlError: __consumer_offsets is not there and cannot be made.
+            ControlTimeout: there was none for `timeout` seconds.
+        """
+        topic_admin.ensure_topic.on(self.controller().control())(CONSUMER_OFFSETS)
         return self._coordinator(broker_state.coordinates_group, group, timeout)
 
     def transaction_coordinator_of(
         self, transactional_id: str, *, timeout: float = SETTLE_SECONDS
     ) -> Broker:
-        """The broker that coordinates a transactional id. Raises ControlTimeout."""
+        """The broker that coordinates a transactional id; raises as `coordinator_of` does."""
+        topic_admin.ensure_topic.on(self.controller().control())(TRANSACTION_STATE)
         return self._coordinator(broker_state.coordinates_transactions, transactional_id, timeout)
 
     def _coordinator(self, coordinates: Verb[[str], bool], key: str, timeout: float) -> Broker:
@@ -118,8 +131,7 @@ class ClusterOutages:
 
     def heal(self, one: int | None = None, other: int | None = None) -> None:
         """Heal the link between two brokers, all links of one, or all there are."""
-        ids = range(1, len(self.brokers) + 1)
-        for pair in combinations(ids, 2):
+        for pair in combinations(self._by_id(), 2):
             if (one is None or one in pair) and (other is None or other in pair):
                 for near, far in self._pair(*pair):
                     cuts = {p: each for p, each in near.start_state.cuts.items() if p != far.port}
@@ -138,7 +150,7 @@ class ClusterOutages:
 
     def isolate(self, broker_id: int, *, silent: bool = False) -> None:
         """Cut all links of a broker to others."""
-        for other in range(1, len(self.brokers) + 1):
+        for other in self._by_id():
             if other != broker_id:
                 self.cut(broker_id, other, silent=silent)
 

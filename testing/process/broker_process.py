@@ -80,6 +80,7 @@ class BrokerProcess:
         log_path: Path | None = None,
         start: bool = True,
     ) -> None:
+        __tracebackhide__ = True
         self.data_dir = data_dir
         self.settings = dict(settings or {})
         self.arguments = list(arguments)
@@ -137,6 +138,7 @@ class BrokerProcess:
         Raises:
             BrokerStartError: it ended, or took more than `START_SECONDS_MAX`.
         """
+        __tracebackhide__ = True  # pytest shows the test's line, not ours
         if self.is_running:
             raise RuntimeError("the broker is running already")
         self._parent = os.getpid()
@@ -237,6 +239,7 @@ class BrokerProcess:
 
     def _read_ready_line(self, process: subprocess.Popen[bytes]) -> None:
         """Read standard output up to the ready line, and take the address from it."""
+        __tracebackhide__ = True
         stdout = process.stdout
         assert stdout is not None
         deadline = time.monotonic() + START_SECONDS_MAX

@@ -21,9 +21,9 @@ def marks(*options: dict[str, Any]) -> list[pytest.Mark]:
 
 def test_the_nearer_marker_stands_before_the_farther_setting_by_setting():
     mine = {"brokers": 2, "config": {"num.partitions": 4}}
-    of_class = {"tls": True, "brokers": 5, "config": {"num.partitions": "8", "log.dirs": "x"}}
+    of_class = {"tls": True, "brokers": 5, "config": {"num.partitions": "8", "log.flush.ms": "x"}}
     assert options_of(marks(mine, of_class), ["num.partitions=16", "log.roll.ms = 7"]) == Options(
-        {"num.partitions": "4", "log.dirs": "x", "log.roll.ms": "7"}, 2, True, 1
+        {"num.partitions": "4", "log.flush.ms": "x", "log.roll.ms": "7"}, 2, True, 1
     )
 
 

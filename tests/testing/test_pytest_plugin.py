@@ -200,7 +200,7 @@ def test_it():
     assert ours == ["odradek", "odradek.testing", "odradek.testing.fixtures", plugin]
     assert not {"trio", "kafka", "construct"} & set(sys.modules)
 """,
-        ("-p", "no:trio"),
+        ("-p", "no:trio", "-p", "no:anyio", "-p", "no:asyncio"),
         head="",
     )
     assert "1 passed" in run.finish()
