@@ -9,6 +9,21 @@ from __future__ import annotations
 
 import json
 
+SHOWN_CHARACTERS_MAX = 2_000
+SHOWN_AT_END = 500
+
+
+def shown(text: str) -> str:
+    """The text as a line of the log has it: escaped, and without its middle where it is long.
+
+    A name of a client's may have 32 KB; what is said of it may come before or behind it.
+    """
+    left_out = len(text) - SHOWN_CHARACTERS_MAX
+    if left_out > 0:
+        begin, end = text[: SHOWN_CHARACTERS_MAX - SHOWN_AT_END], text[-SHOWN_AT_END:]
+        text = f"{begin}... ({left_out} characters left out) ...{end}"
+    return escaped(text)
+
 
 def escaped(text: str) -> str:
     r"""The text with what is not printable as Python writes it, such as `\n` and `\x1b`.

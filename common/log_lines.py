@@ -6,7 +6,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from .escaping import escaped
+from .escaping import shown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -18,8 +18,9 @@ TRACEBACK_INDENT = "    "
 class LogLineFormatter(logging.Formatter):
     """Formats events so that only events begin lines, and nothing in them steers a terminal.
 
-    Messages are escaped whole, since names in them come from clients. A traceback keeps its lines,
-    which are escaped each and indented: the text of its exception may hold line feeds.
+    Messages are escaped whole, since names in them come from clients, and long ones lose their
+    middle. A traceback keeps its lines, of which the same is true, indented: the text of its
+    exception may hold line feeds.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class LogLineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line of an event without its traceback."""
-        record.message = escaped(record.message)
+        record.message = shown(record.message)
         return super().formatMessage(record)
 
     def formatException(
@@ -37,7 +38,7 @@ class LogLineFormatter(logging.Formatter):
     ) -> str:
         """The traceback of an event, indented."""
         lines = super().formatException(ei).split("\n")
-        return "\n".join(TRACEBACK_INDENT + escaped(line) for line in lines)
+        return "\n".join(TRACEBACK_INDENT + shown(line) for line in lines)
 
 
 def log_to_stderr(level: int) -> None:

@@ -15,6 +15,7 @@ from ...runtime.long_work import Steps, run_at_pace
 from ..active_controller import ActiveController
 from ..context import PartitionAndReplica, Reassignment
 from ..fenced_store import kafka_error_of
+from ..topics.topic_names import shown_name
 from .leadership import Election, Electorate, elect_for_controlled_shutdown, elect_for_offline
 from .leadership import elect_preferred as preferred
 from .leadership_writer import PartitionOf
@@ -86,7 +87,7 @@ class LeaderElections:
             item = self._find(topic_partition)
             if item is None:
                 name, index = topic_partition
-                text = f"No such topic as {name}"
+                text = f"No such topic as {shown_name(name)}"
                 if self._context.topic(name) is not None:
                     text = f"No such partition as {name}-{index}"
                 outcomes[topic_partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
@@ -230,7 +231,7 @@ class LeaderElections:
             try:
                 if item is None:
                     name, index = topic_partition
-                    text = f"Unable to find a topic named {name}."
+                    text = f"Unable to find a topic named {shown_name(name)}."
                     if self._context.topic(name) is not None:
                         text = f"Unable to find partition {name}:{index}."
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)

@@ -22,6 +22,13 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 """KRaft's log of metadata; nobody may make a topic of that name."""
 
 
+def shown_name(name: str) -> str:
+    """A topic's name as the errors of its partitions repeat it: none that there is, is longer."""
+    if len(name) <= TOPIC_NAME_CHARACTERS_MAX:
+        return name
+    return f"{name[:TOPIC_NAME_CHARACTERS_MAX]}..."
+
+
 def topic_name_problem(name: str) -> str | None:
     """What is wrong with a topic's name, None when nothing is."""
     if not name:

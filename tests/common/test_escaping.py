@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.common.escaping import escaped, escaped_json
+from odradek.common.escaping import SHOWN_CHARACTERS_MAX, escaped, escaped_json, shown
 from odradek.common.log_lines import LogLineFormatter
 
 HOSTILE = {
@@ -84,3 +84,13 @@ def test_a_traceback_begins_no_line_of_the_log(log) -> None:
     assert others[0] == "    Traceback (most recent call last):"
     assert all(line.startswith("    ") and line.isprintable() for line in others)
     assert others[-1].endswith("all is well\\x1b[2J")
+
+
+def test_a_long_text_loses_its_middle_in_a_line_of_the_log() -> None:
+    name = "x" * 32_000
+    line = shown(f"Group {name} was refused\n")
+    assert line.startswith("Group xxx")
+    assert line.endswith("xxx was refused\\n")
+    assert f"({32_000 + 19 - SHOWN_CHARACTERS_MAX} characters left out)" in line
+    assert len(line) < 1.1 * SHOWN_CHARACTERS_MAX
+    assert shown("a" * SHOWN_CHARACTERS_MAX) == "a" * SHOWN_CHARACTERS_MAX
