@@ -47,6 +47,7 @@ from .interbroker.registered_brokers import RegisteredBrokers
 from .maintenance.log_maintenance import LogMaintenance
 from .network.connection_quotas import ConnectionQuotas
 from .network.listener_security import sasl_listeners, tls_listeners
+from .network.request_memory import request_bytes_max
 from .network.server import Server, ServerSettings
 from .request.admission import Admission
 from .request.authorizers import authorizer_of, by_acls
@@ -225,6 +226,7 @@ class Broker:
                 config["socket.request.max.bytes"],
                 config["connections.max.idle.ms"],
                 config["sasl.server.max.receive.size"],
+                request_bytes_max(config["queued.max.request.bytes"]),
             ),
             self.dispatcher,
             clock,

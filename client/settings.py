@@ -47,9 +47,6 @@ class ClientSettings(NamedTuple):
     """Whether asking for a topic may create it, if the broker does that."""
     response_max_bytes: int = RESPONSE_MAX_BYTES
     """A larger answer closes the connection."""
-    trusted_answer_bytes: int = 0
-    """An answer that announces no more gets its memory at once: faster, if the broker can be
-    trusted to mean it."""
 
 
 def check_settings(settings: ClientSettings) -> ClientSettings:

@@ -119,10 +119,6 @@ REFUSED = {
     "config.providers": "values are not looked up elsewhere, but taken as they are",
     "create.topic.policy.class.name": _JAVA,
     "principal.builder.class": _JAVA,
-    "queued.max.request.bytes": (
-        "requests wait in their clients' sockets, and what is read of them is bounded for each "
-        "connection, by max.connections and socket.request.max.bytes"
-    ),
     "sasl.client.callback.handler.class": _JAVA,
     "sasl.oauthbearer.jwt.retriever.class": _ASSERTION,
     "security.providers": _JAVA,

@@ -141,6 +141,7 @@ def check_together(values: Values, static: Mapping[str, str]) -> None:
                 f"most that."
             )
     _check_times(values)
+    _check_queue(values)
     _check_connection_counts(values)
     _check_cleaner(values, static)
     _check_cordoned(values)
@@ -158,6 +159,16 @@ def _check_times(values: Values) -> None:
         raise ConfigError(
             f"log.roll.jitter.ms={values['log.roll.jitter.ms']} cannot be used: it must be at "
             f"least 0."
+        )
+
+
+def _check_queue(values: Values) -> None:
+    queue_bytes = values["queued.max.request.bytes"]
+    if 0 < queue_bytes < values["socket.request.max.bytes"]:
+        raise ConfigError(
+            f"queued.max.request.bytes={queue_bytes} is less than socket.request.max.bytes="
+            f"{values['socket.request.max.bytes']}: one request must fit, or -1 leaves the limit "
+            "to the broker."
         )
 
 

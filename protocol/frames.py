@@ -1,22 +1,26 @@
 """Frames: a length of four bytes, and as many bytes after it. Sans-IO.
 
 A reader is handed what was received and gives back whole frames as memoryviews of it,
-copying nothing. A frame cut off by the end of what was received is kept, in a buffer that grows as
-its bytes arrive: announcing a large frame costs the peer its sending, not us our memory. And who
-takes only so many frames at once finds the others kept in one piece: a frame may have four bytes,
-and a view of it has 184.
+copying nothing. A frame cut off by the end of what was received is kept in a buffer of its length,
+whose memory is taken as its bytes arrive: announcing a large frame costs the peer its sending, not
+us our memory. And who takes only so many frames at once finds the others kept in one piece: a frame
+may have four bytes, and a view of it has 184.
 """
 
 from __future__ import annotations
 
+import mmap
 import struct
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 LENGTH_BYTES = 4
-TAIL_BYTES_MIN = 32 * 1024
-"""What an unfinished frame's buffer starts with, if the frame is as long: space for a batch of the
-usual 16 KB in one receive, however little of it has come."""
+PAGED_BYTES_MIN = 128 * 1024
+"""The buffer of a frame as long as this is memory of the system's, which is there when something is
+written to it. For shorter ones that would cost more than it spares."""
+UNRESERVED_BYTES = 4 * 1024
+"""Shorter frames need no memory reserved: they come in one receive, or their rest does."""
 
 _unpack_length = struct.Struct(">i").unpack_from
 
@@ -28,35 +32,68 @@ class FrameLimit(NamedTuple):
     bytes_max: int
 
 
+class FrameBuffer(bytearray):
+    """What a frame is put together in; whoever has a view of it has what is reserved for it.
+
+    Attributes:
+        reservation: of its memory; None where nobody counts it.
+    """
+
+    reservation: object | None = None
+
+
+class PagedFrameBuffer(mmap.mmap):
+    """The same for a long frame."""
+
+    reservation: object | None = None
+
+
+def kept_in_own_memory(frame: memoryview) -> memoryview:
+    """The frame, copied unless it has memory of its own: what it came in may be used again."""
+    if isinstance(frame.obj, FrameBuffer | PagedFrameBuffer):
+        return frame
+    return memoryview(bytearray(frame))
+
+
+def _buffer_of(size: int) -> FrameBuffer | PagedFrameBuffer:
+    if size < PAGED_BYTES_MIN:
+        return FrameBuffer(size)
+    return PagedFrameBuffer(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 class FrameReader:
     """Splits one connection's bytes into frames.
 
     Args:
         frame_bytes_max: larger frames are the peer's fault (`socket.request.max.bytes`).
-        trusted_bytes: of a frame that announces no more than this, all space is allocated at once:
-            for a client, which limits its responses itself.
 
     Attributes:
         limit: of frames from now on.
+        reserve: called with the length of a frame that did not come in one piece, before the rest
+            of it is received; None from it means that nothing may be received now. What else it
+            gives is kept as long as the frame's memory.
+        reservation: for the unfinished frame; None where nothing was reserved.
     """
 
     __slots__ = (
         "_rest_position",
         "_tail",
         "_tail_filled",
-        "_trusted_bytes",
         "failure",
         "limit",
+        "reservation",
+        "reserve",
         "rest",
     )
 
-    def __init__(self, frame_bytes_max: int, trusted_bytes: int = 0) -> None:
+    def __init__(self, frame_bytes_max: int) -> None:
         self.limit = FrameLimit("socket.request.max.bytes", frame_bytes_max)
-        self._trusted_bytes = trusted_bytes
         self.rest: memoryview | None = None
         """Where the frames lie that `take` gives, if there are any."""
         self._rest_position = 0
-        self._tail: bytearray | None = None
+        self.reserve: Callable[[int], object | None] | None = None
+        self.reservation: object | None = None
+        self._tail: FrameBuffer | PagedFrameBuffer | None = None
         self._tail_filled = 0
         self.failure: str | None = None
         """What the peer did wrong, once it has; frames before it still count, none after."""
@@ -76,19 +113,48 @@ class FrameReader:
         rest, tail = self.rest, self._tail
         return (0 if rest is None else len(rest)) + (0 if tail is None else len(tail))
 
+    @property
+    def arrived_bytes(self) -> int:
+        """How much of the unfinished frame has come."""
+        return self._tail_filled
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._tail = self.rest = self.reserve = self.reservation = None
+
+    def may_receive(self) -> bool:
+        """Whether there is memory for the unfinished frame, if it needs some."""
+        tail = self._tail
+        if tail is None or self.reserve is None or self.reservation is not None:
+            return True
+        frame_bytes = self._frame_bytes(tail)
+        if frame_bytes <= UNRESERVED_BYTES:
+            return True
+        self.reservation = tail.reservation = self.reserve(frame_bytes)
+        return self.reservation is not None
+
+    def _frame_bytes(self, tail: FrameBuffer | PagedFrameBuffer) -> int:
+        """How long the unfinished frame is, as far as that has come."""
+        if self._tail_filled < LENGTH_BYTES:
+            return LENGTH_BYTES
+        return LENGTH_BYTES + int(_unpack_length(tail)[0])
+
     def tail_region(self) -> memoryview | None:
         """Where the rest of an unfinished frame should be received to, if there is one.
 
         Receiving there spares a copy; hand what came to `feed_tail`. The region never goes
-        past the frame's end.
+        past the frame's end. It is empty while there is no memory for the frame.
         """
-        tail = self._tail
-        if tail is None:
+        if self._tail is None:
             return None
+        return self._open_region(self._tail) if self.may_receive() else memoryview(b"")
+
+    def _open_region(self, tail: FrameBuffer | PagedFrameBuffer) -> memoryview:
         if self._tail_filled == len(tail):
-            self._grow(tail)
-            tail = self._tail
-            assert tail is not None
+            part, tail = tail, _buffer_of(self._frame_bytes(tail))
+            tail[: self._tail_filled] = part
+            tail.reservation = self.reservation
+            self._tail = tail
         return memoryview(tail)[self._tail_filled :]
 
     def feed_tail(self, received_bytes: int) -> memoryview | None:
@@ -101,7 +167,7 @@ class FrameReader:
         size = _unpack_length(tail)[0]
         if not self._allows(size) or self._tail_filled < LENGTH_BYTES + size:
             return None
-        self._tail = None
+        self._tail = self.reservation = None
         return memoryview(tail)[LENGTH_BYTES : LENGTH_BYTES + size]
 
     def feed(self, received: memoryview, frames_max: int = sys.maxsize) -> list[memoryview]:
@@ -168,7 +234,8 @@ class FrameReader:
     def receive(self, received: memoryview, frames_max: int = sys.maxsize) -> list[memoryview]:
         """Split any piece of the stream: what `feed_tail` and `feed` do, with a copy of tails."""
         frames: list[memoryview] = []
-        while len(received) and not self.failure and (region := self.tail_region()) is not None:
+        while len(received) and not self.failure and self._tail is not None:
+            region = self._open_region(self._tail)
             taken = min(len(region), len(received))
             region[:taken] = received[:taken]
             frame = self.feed_tail(taken)
@@ -180,26 +247,9 @@ class FrameReader:
         return frames
 
     def _keep(self, part: memoryview) -> None:
-        size_known = len(part) >= LENGTH_BYTES
-        frame_bytes = LENGTH_BYTES + (_unpack_length(part)[0] if size_known else 0)
-        capacity = self._capacity_for(frame_bytes, len(part))
-        self._tail = tail = bytearray(max(capacity, len(part)))
-        tail[: len(part)] = part
-        self._tail_filled = len(part)
-
-    def _grow(self, tail: bytearray) -> None:
-        frame_bytes = LENGTH_BYTES
-        if self._tail_filled >= LENGTH_BYTES:
-            frame_bytes += _unpack_length(tail)[0]
-        grown = bytearray(self._capacity_for(frame_bytes, len(tail)))
-        grown[: self._tail_filled] = tail
-        self._tail = grown
-
-    def _capacity_for(self, frame_bytes: int, arrived: int) -> int:
-        """Never more than twice what has arrived: the announced length is only a claim."""
-        if frame_bytes <= self._trusted_bytes:
-            return frame_bytes
-        return min(frame_bytes, max(2 * arrived, TAIL_BYTES_MIN))
+        self._tail, self._tail_filled = FrameBuffer(part), len(part)
+        if self.may_receive():
+            self._open_region(self._tail)
 
     def _allows(self, size: int) -> bool:
         if 0 <= size <= self.limit.bytes_max:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ...security.authenticator.sasl_listeners import SaslListeners
     from ...security.tls.listeners import TlsListeners
 
-TRUSTED_BYTES = 16 << 20
-"""Brokers of one cluster mean what they announce; a follower is given 10 MiB at a time."""
-
 LOGIN_VERSIONS: Mapping[int, int] = {ApiKey.SASL_HANDSHAKE: 1, **AUTHENTICATION_VERSIONS}
 
 
@@ -80,9 +77,7 @@ class BrokerLinks:
                 await login(connection)
             await self._registered.authenticate(connection, broker_id)
 
-        settings = ClientSettings(
-            client_id=client_id or str(self._broker_id), trusted_answer_bytes=TRUSTED_BYTES
-        )
+        settings = ClientSettings(client_id=client_id or str(self._broker_id))
         async with open_connection(
             endpoint.host,
             endpoint.port,

@@ -254,6 +254,11 @@ class Connection:
         self.has_used_its_turn = False
         self.turn_ends_ms = ends_ms
 
+    def on_memory(self) -> None:
+        """There may be memory for the request that is coming: go on reading it."""
+        if self.reader.may_receive():
+            self._on_ready()
+
     def note_sent(self) -> None:
         """All output has been sent."""
         self.unsent_bytes = 0
@@ -318,6 +323,7 @@ class Connection:
     def closed(self) -> None:
         """The transport has closed the socket; what is still answered is dropped."""
         self.is_closed = True
+        self.reader.close()
         self.output.clear()
         self.backlog.clear()
         self.unanswered.clear()

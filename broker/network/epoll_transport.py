@@ -39,13 +39,13 @@ from .fair_order import (
     Turns,
     requests_per_turn,
 )
+from .request_memory import RECEIVE_BYTES, RequestMemory
 from .send_buffers import in_memory_bytes, send_buffers, send_some
 
 logger = logging.getLogger(__name__)
 
-RECEIVE_BYTES = 128 * 1024
-"""Most that is received from one connection in one pass. A Java producer under load has five
-requests of 16 KB under way: all of them are one pass."""
+TAIL_BYTES = 1 << 20
+"""Most that is received of a long request in one pass."""
 ARENA_BYTES = 16 * RECEIVE_BYTES
 """What one pass can receive; pages never touched take no memory."""
 CHECKPOINT_EVERY_MS = 3
@@ -142,6 +142,7 @@ class EpollTransport:
         flush: writes and publishes what handlers staged, and completes what waited; called
             in every pass before answers are sent.
         quotas: say how many connections there may be.
+        memory: how much there is for requests that are coming.
         idle_ms_max: connections silent for longer are closed (`connections.max.idle.ms`);
             negative for never.
         seconds: measures what turns take.
@@ -153,6 +154,7 @@ class EpollTransport:
         timers: Timers,
         flush: Callable[[], None],
         quotas: ConnectionQuotas,
+        memory: RequestMemory,
         idle_ms_max: int = -1,
         seconds: Callable[[], float] = processor_seconds,
     ) -> None:
@@ -162,6 +164,7 @@ class EpollTransport:
         self._timers = timers
         self._flush = flush
         self._quotas = quotas
+        self._memory = memory
         self._idle_ms_max = idle_ms_max
         self._paused: dict[int, None] = {}
         """Listeners from which nothing is accepted for a while."""
@@ -398,15 +401,12 @@ class EpollTransport:
         if connection.is_muted:
             # Its next request has come before its last one is answered: Kafka mutes the
             # channel, so do we. Most clients wait, and spare us the two system calls.
-            if event & _GONE:
-                self.close_link(link)
-            else:
-                self._set_events(link, link.events & ~_READ)
+            self._stop_reading(link, event)
             return 0
         try:
             region = connection.reader.tail_region()
             if region is None:
-                region = self._arena[arena_position : arena_position + RECEIVE_BYTES]
+                region = self._arena[arena_position : arena_position + self._memory.receive_bytes]
                 size = link.socket.recv_into(region)
                 if size:
                     connection.turn_ends_ms = self._pass_ends_ms
@@ -414,8 +414,11 @@ class EpollTransport:
                         connection.reader.feed(region[:size], connection.requests_per_turn)
                     )
                     taken = size
+            elif not region:
+                self._stop_reading(link, event)  # until there is memory for its request
+                return 0
             else:
-                size, taken = link.socket.recv_into(region), 0
+                size, taken = link.socket.recv_into(region[:TAIL_BYTES]), 0
                 if size:
                     frame = connection.reader.feed_tail(size)
                     connection.turn_ends_ms = self._pass_ends_ms
@@ -430,6 +433,13 @@ class EpollTransport:
             return 0
         link.last_active_ms = self._now_ms
         return taken
+
+    def _stop_reading(self, link: Link, event: int) -> None:
+        """Read no more of a connection until it is ready."""
+        if event & _GONE:
+            self.close_link(link)
+        else:
+            self._set_events(link, link.events & ~_READ)
 
     def _send(self, link: Link) -> None:
         """Send all output; what the socket does not take waits for it to be writable."""

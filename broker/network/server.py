@@ -27,6 +27,7 @@ from .connection_quotas import ConnectionQuotas
 from .counted_streams import CountedStreams
 from .epoll_transport import EpollTransport, run_due_timers
 from .listening import bind_listener
+from .request_memory import REQUEST_BYTES_MAX, RequestMemory
 from .stream_transport import StreamTransport
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class ServerSettings(NamedTuple):
     frame_bytes_max: int
     idle_ms_max: int
     login_bytes_max: int = 524_288
+    request_bytes_max: int = REQUEST_BYTES_MAX
 
 
 class BoundListener(NamedTuple):
@@ -97,11 +99,14 @@ class Server:
         self._tls = tls
         self._sasl = sasl
         self._timers_changed = trio.Event()
+        self.memory = RequestMemory(settings.request_bytes_max, clock, timers)
         self._traffic = {listener.name: ListenerTraffic() for listener in settings.listeners}
         self._streams = StreamTransport(self.finish_outside_work, clock, self._idle_seconds_max)
         self._epoll: EpollTransport | None = None
         if hasattr(select, "epoll"):
-            self._epoll = EpollTransport(clock, timers, flush, quotas, settings.idle_ms_max)
+            self._epoll = EpollTransport(
+                clock, timers, flush, quotas, self.memory, settings.idle_ms_max
+            )
 
     def bind(self) -> None:
         """Bind every listener, without serving yet.
@@ -179,6 +184,7 @@ class Server:
                 raise ConnectionRefusedError(errno.ECONNREFUSED, "a fault refuses connections")
             traffic.accepted += 1
             made = connection_of(self._dispatcher, listener_name, peer, frame_bytes_max, on_ready)
+            made.reader.reserve = partial(self.memory.reserve, made)
             if counted is not None:
                 counted.note_connection(made)
             return made

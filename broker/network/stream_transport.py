@@ -230,7 +230,7 @@ class StreamLink:
             region = data if isinstance(data, bytearray) else bytearray(data)
             self._received = memoryview(region)
             await self._turn_of(self)
-            while connection.is_muted:
+            while connection.is_muted or not connection.reader.may_receive():
                 await self._something_sent()
         self._ready.set()
         # The peer may be done sending, and waits for its answers still.

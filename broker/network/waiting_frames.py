@@ -5,9 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
+from ...protocol.frames import kept_in_own_memory
+
 
 class WaitingFrames:
     """Some frames in order, copied in one piece out of the memory that they came in.
+
+    One that came in memory of its own stays there.
 
     A frame may have a dozen bytes, and a receive thousands of them: each is made when it is taken.
 
@@ -18,7 +22,11 @@ class WaitingFrames:
     __slots__ = ("_data", "_index", "_position", "_sizes")
 
     def __init__(self, frames: Sequence[memoryview]) -> None:
-        self._data = memoryview(bytearray(b"".join(frames)))
+        self._data = (
+            kept_in_own_memory(frames[0])
+            if len(frames) == 1
+            else memoryview(bytearray(b"".join(frames)))
+        )
         self._sizes = array("I", map(len, frames))
         self._index = 0
         self._position = 0

@@ -19,6 +19,7 @@ from ...metadata_store.errors import MetadataStoreError
 from ...protocol.api_keys import ApiKey
 from ...protocol.error_response import error_response_in_steps
 from ...protocol.errors import ProtocolError
+from ...protocol.frames import kept_in_own_memory
 from ...protocol.headers import read_request_header
 from ...runtime.long_work import run_at_once, run_in_steps, take_step, take_step_in_turn
 from ...runtime.timers import Timers
@@ -344,15 +345,16 @@ class Dispatcher:
         request = LongRequest(route, correlation_id, client_id or "", None, connection)
         connection.unanswered.append(request)
         connection.is_parked = True
-        # A bytearray, for offsets are patched into records where they lie.
-        self.context.start_task(self._decode_and_handle, request, bytearray(frame), position)
+        self.context.start_task(
+            self._decode_and_handle, request, kept_in_own_memory(frame), position
+        )
 
     async def _decode_and_handle(
-        self, request: Request[object], frame: bytearray, position: int
+        self, request: Request[object], frame: memoryview, position: int
     ) -> None:
         route, connection = request.route, request.connection
         try:
-            work = route.decode_in_steps(memoryview(frame), position)
+            work = route.decode_in_steps(frame, position)
             request.body = (await run_in_steps(work))[0]
         except ProtocolError as error:
             connection.fail(f"{route.name} v{route.api_version}: {error}")

@@ -97,9 +97,7 @@ class Connection:
         """Called when it takes requests again after another login."""
         self._stream = stream
         self._clock = clock or TrioClock()
-        self._pipeline = RequestPipeline(
-            settings.client_id, settings.response_max_bytes, settings.trusted_answer_bytes
-        )
+        self._pipeline = RequestPipeline(settings.client_id, settings.response_max_bytes)
         in_flight_max = settings.max_in_flight_requests_per_connection
         self._slots = trio.Semaphore(in_flight_max, max_value=in_flight_max)
         self._login_slots = trio.Semaphore(1, max_value=1)

@@ -89,11 +89,9 @@ class RequestPipeline:
         response_max_bytes: a broker that announces a larger answer is cut off.
     """
 
-    def __init__(
-        self, client_id: str | None, response_max_bytes: int, trusted_answer_bytes: int = 0
-    ) -> None:
+    def __init__(self, client_id: str | None, response_max_bytes: int) -> None:
         self._client_id = client_id
-        self._reader = FrameReader(response_max_bytes, trusted_answer_bytes)
+        self._reader = FrameReader(response_max_bytes)
         self._response_max_bytes = response_max_bytes
         self._in_flight: deque[InFlight] = deque()
         self._next_correlation_id = 0

@@ -143,7 +143,7 @@ def test_bad_value_for_one_listener_is_refused_under_its_full_name():
         {"log_retention_ms": "0"},
         {"log_roll_ms": "0"},
         {"log_roll_jitter_ms": "-1"},
-        {"queued_max_request_bytes": "104857600"},
+        {"queued_max_request_bytes": "1000"},
         {"max_connections_per_ip": "0"},
         {"log_cleaner_min_compaction_lag_ms": "5", "log_cleaner_max_compaction_lag_ms": "4"},
     ],
@@ -159,7 +159,7 @@ def test_values_that_do_not_fit_together_are_refused(settings):
         {"replica_lag_time_max_ms": "500"},
         {"group_min_session_timeout_ms": "5", "group_max_session_timeout_ms": "5"},
         {"log_retention_ms": "1"},
-        {"queued_max_request_bytes": "-1"},
+        {"queued_max_request_bytes": "104857600"},
         {"max_connections_per_ip": "0", "max_connections_per_ip_overrides": "127.0.0.1:5"},
     ],
 )

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import socket
 import struct
-from contextlib import ExitStack
-from pathlib import Path
+from contextlib import ExitStack, suppress
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from support.kafka_process import KafkaProcess
+from support.peak_memory import resident_bytes
 from support.raw_connection import RawConnection, encode
 from support.work import seconds_of
+
+from odradek.broker.network.request_memory import REQUEST_BYTES_MAX
 
 CONNECTIONS = 100
 ANNOUNCED_BYTES = 100_000_000
 GROWTH_BYTES_MAX = 20_000_000
+
+HALVES = 200
+HALF_BYTES = 1_000_000
 
 UNREAD_CONNECTIONS = 10
 UNREAD_REQUESTS = 8000
@@ -24,14 +30,6 @@ READ_REQUESTS = 500
 SERVED_REQUESTS_MAX = 2000
 """The processor time of so many requests may pass before the broker comes to the next connection: a
 quarter of what one sends that does not read its answers."""
-
-
-def resident_bytes(pid: int) -> int:
-    """The memory of a process that is in RAM."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("the process is gone")
 
 
 @pytest.mark.parametrize("sent_bytes", [0, 1, 1000])
@@ -51,6 +49,30 @@ def test_hundred_announcements_of_100_megabytes_cost_little(start_broker, sent_b
 
         grown = resident_bytes(broker.pid) - before
         assert grown < GROWTH_BYTES_MAX, f"{grown / 1e6:.1f} MB more for {CONNECTIONS} frames"
+
+
+def test_halves_of_large_requests_on_many_connections_are_bounded_together(start_broker) -> None:
+    broker = start_broker()
+    if isinstance(broker, KafkaProcess):
+        pytest.skip("Apache Kafka has no bound by default")
+    half = struct.pack(">i", 2 * HALF_BYTES) + bytes(HALF_BYTES)
+    with RawConnection(broker.port) as witness, ExitStack() as stack:
+        witness.assert_served()
+        before = resident_bytes(broker.pid)
+        sockets = []
+        for _ in range(HALVES):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", broker.port)))
+            sock.setblocking(False)
+            sockets.append(sock)
+        sent = 0
+        for _ in range(2):  # what is read at once makes space for more
+            for sock in sockets:
+                with suppress(BlockingIOError):
+                    sent += sock.send(half)
+            witness.assert_served()
+        grown = resident_bytes(broker.pid) - before
+        assert sent > 2 * REQUEST_BYTES_MAX
+        assert grown < REQUEST_BYTES_MAX + GROWTH_BYTES_MAX, f"{grown / 1e6:.1f} MB more"
 
 
 def seconds_of_requests(pid: int, connection: RawConnection, count: int) -> float:

@@ -1,10 +1,18 @@
+import os
 import struct
+import weakref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.peak_memory import resident_bytes
 
-from odradek.protocol.frames import TAIL_BYTES_MIN, FrameReader
+from odradek.protocol.frames import (
+    PAGED_BYTES_MIN,
+    UNRESERVED_BYTES,
+    FrameReader,
+    kept_in_own_memory,
+)
 
 
 def framed(*payloads: bytes) -> bytearray:
@@ -12,14 +20,14 @@ def framed(*payloads: bytes) -> bytearray:
 
 
 @given(
-    payloads=st.lists(st.binary(max_size=3 * TAIL_BYTES_MIN), max_size=8),
+    payloads=st.lists(st.binary(max_size=3 * PAGED_BYTES_MIN), max_size=8),
     data=st.data(),
 )
 def test_any_cutting_of_the_stream_gives_the_same_frames(
     payloads: list[bytes], data: st.DataObject
 ) -> None:
     stream = framed(*payloads)
-    reader = FrameReader(10 * TAIL_BYTES_MIN)
+    reader = FrameReader(10 * PAGED_BYTES_MIN)
     frames: list[bytes] = []
     position = 0
     while position < len(stream):
@@ -76,10 +84,60 @@ def test_the_largest_allowed_frame_passes() -> None:
 
 def test_an_announced_length_takes_no_memory_before_its_bytes_come() -> None:
     reader = FrameReader(2**30)
+    before = resident_bytes(os.getpid())
     reader.receive(memoryview(bytearray(struct.pack(">i", 2**30) + b"x")))
     region = reader.tail_region()
     assert region is not None
-    assert len(region) <= TAIL_BYTES_MIN
+    assert len(region) == 2**30 - 1
+    assert resident_bytes(os.getpid()) - before < 2**20
+
+
+@pytest.mark.parametrize("length", [UNRESERVED_BYTES, PAGED_BYTES_MIN, 2 * PAGED_BYTES_MIN])
+def test_a_frame_that_needs_memory_waits_for_it_and_keeps_it_as_long_as_its_view(
+    length: int,
+) -> None:
+    class Memory:
+        """Is in use while there is one."""
+
+    granted: list[Memory] = []
+    lengths: list[int] = []
+
+    def reserve(frame_bytes: int) -> object | None:
+        lengths.append(frame_bytes)
+        return granted.pop() if granted else None
+
+    reader = FrameReader(length)
+    reader.reserve = reserve
+    payload = os.urandom(length)
+    stream = memoryview(framed(payload))
+    assert reader.feed(stream[:100]) == []
+    assert reader.tail_region() == b""
+    assert not reader.may_receive()
+    assert set(lengths) == {length + 4}
+
+    memory = Memory()
+    used = weakref.ref(memory)
+    granted.append(memory)
+    del memory
+    assert reader.may_receive()
+    region = reader.tail_region()
+    assert region is not None
+    region[:] = stream[100:]
+    frame = reader.feed_tail(len(region))
+    del region
+    assert frame == payload
+    assert kept_in_own_memory(frame) is frame
+    assert used() is not None
+    del frame
+    assert used() is None
+
+
+def test_a_short_frame_needs_no_memory() -> None:
+    reader = FrameReader(100)
+    reader.reserve = lambda _: None
+    stream = memoryview(framed(b"x" * 100))
+    assert reader.feed(stream[:50]) == []
+    assert list(map(bytes, reader.receive(stream[50:]))) == [b"x" * 100]
 
 
 @given(

@@ -62,3 +62,11 @@ def _worker_peaks(mark: bytes) -> dict[int, int]:
         except OSError:
             continue  # it has just ended
     return found
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory of a process that is in RAM."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("the process is gone")

@@ -14,11 +14,15 @@ from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.epoll_transport import (
     ACCEPT_AGAIN_MS,
     ACCEPTS_PER_PASS_MAX,
-    RECEIVE_BYTES,
     EpollTransport,
     Link,
 )
 from odradek.broker.network.fair_order import requests_per_turn
+from odradek.broker.network.request_memory import (
+    RECEIVE_BYTES,
+    REQUEST_BYTES_MAX,
+    RequestMemory,
+)
 from odradek.broker.network.send_buffers import SEND_BYTES_MAX
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic.dynamic_config import DynamicConfig
@@ -93,6 +97,7 @@ class Bench:
             self.timers,
             self.dispatcher.flush,
             self.quotas,
+            RequestMemory(REQUEST_BYTES_MAX, self.clock, self.timers),
             idle_ms_max=10_000,
             seconds=lambda: self.seconds,
         )
@@ -569,7 +574,10 @@ class Listening:
         self.timers = Timers()
         self.dispatcher = EchoDispatcher()
         self.quotas = ConnectionQuotas(self.config, self.clock, connections_max)
-        self.transport = EpollTransport(self.clock, self.timers, self.dispatcher.flush, self.quotas)
+        memory = RequestMemory(REQUEST_BYTES_MAX, self.clock, self.timers)
+        self.transport = EpollTransport(
+            self.clock, self.timers, self.dispatcher.flush, self.quotas, memory
+        )
         listener = socket.create_server(("127.0.0.1", 0))
         self.address = listener.getsockname()
         self.transport.listen(listener, "PLAINTEXT", self._make)
