@@ -50,7 +50,7 @@ from .network.listener_security import sasl_listeners, tls_listeners
 from .network.request_memory import request_bytes_max
 from .network.server import Server, ServerSettings
 from .request.admission import Admission
-from .request.authorizers import authorizer_of, by_acls
+from .request.authorizers import authorizer_of, by_authorizer
 from .request.context import HandlerContext
 from .request.dispatch import Dispatcher
 from .request.fetch_sessions import FetchSessionCache
@@ -271,9 +271,13 @@ class Broker:
         authorizer = authorizer_of(self.config)
         if authorizer is None:
             return admission, None
+        from ..security.authorizer.acl_authorizer import AclAuthorizer
         from .dynamic_config.acl_manager import AclManager
 
-        admission.authorize_by(*by_acls(authorizer, is_broker))
+        admission.authorize_by(*by_authorizer(authorizer, is_broker))
+        if not isinstance(authorizer, AclAuthorizer):
+            admission.may_be_remembered = False  # nobody says when it decides otherwise
+            return admission, None
         return admission, AclManager(
             self.metadata_store,
             authorizer,

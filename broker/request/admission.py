@@ -21,11 +21,14 @@ class Admission:
     Attributes:
         has_authorizer: whether it is said who may do what.
         epoch: how often that has happened.
+        may_be_remembered: whether a change of what the authorizer decides is among these; if not,
+            it is asked for every request.
     """
 
     def __init__(self, is_broker: IsBroker) -> None:
         self.has_authorizer = False
         self.epoch = 0
+        self.may_be_remembered = True
         self._authorize: Authorizations = without_authorizer(is_broker)
         self._authorize_somewhere: AuthorizeSomewhere | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ...config.broker_config import AUTHORIZER_SETTINGS
 from ...config.definition import ConfigError
 from .authorization import Authorizations, AuthorizeSomewhere, IsBroker
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ...config.broker_config import BrokerConfig
     from ...runtime.long_work import Steps
     from ...security.authorizer.acl_authorizer import AclAuthorizer
+    from ...security.authorizer.python_authorizer import PythonAuthorizer
     from .requests import Request
 
 KAFKAS: Final = (
@@ -21,31 +23,47 @@ KAFKAS: Final = (
 """Kafka's authorizers, of KRaft and of ZooKeeper's time; both mean ours."""
 
 
-def authorizer_of(config: BrokerConfig) -> AclAuthorizer | None:
+def authorizer_of(config: BrokerConfig) -> AclAuthorizer | PythonAuthorizer | None:
     """The authorizer of `authorizer.class.name`; None where it is empty.
 
     Raises:
-        ConfigError: it is another one, or its settings cannot be used.
+        ConfigError: there is none of that name, or its settings cannot be used.
     """
     name = config["authorizer.class.name"]
     if not name:
-        for setting in ("super.users", "allow.everyone.if.no.acl.found"):
-            if setting in config.static:
-                raise ConfigError(
-                    f"{setting} has no effect without an authorizer: set authorizer.class.name to "
-                    f"{KAFKAS[0]}, or leave it out."
-                )
+        _require_no_rules(config, "without an authorizer")
         return None
     if name not in KAFKAS:
-        raise ConfigError(
-            f"authorizer.class.name={name} cannot be used: it is one of {', '.join(KAFKAS)}."
-        )
+        return _python_authorizer(config, name)
     from ...security.authorizer.acl_authorizer import AclAuthorizer
 
     allows = config.static.get("allow.everyone.if.no.acl.found", "false").strip().lower()
     if allows not in ("true", "false"):
         raise ConfigError(f"allow.everyone.if.no.acl.found={allows} must be true or false.")
     return AclAuthorizer(_super_users(config), allows_without_acl=allows == "true")
+
+
+def _python_authorizer(config: BrokerConfig, name: str) -> PythonAuthorizer:
+    from ...security.authorizer.python_authorizer import find_authorizer
+
+    try:
+        found = find_authorizer(name, config.static)
+    except ValueError as error:
+        raise ConfigError(
+            f"authorizer.class.name={name} cannot be used: it is none of {', '.join(KAFKAS)}, and "
+            f"{error}."
+        ) from error
+    _require_no_rules(config, f"with the authorizer {name}, which decides by itself")
+    return found
+
+
+def _require_no_rules(config: BrokerConfig, where: str) -> None:
+    for setting in sorted(AUTHORIZER_SETTINGS):
+        if setting in config.static:
+            raise ConfigError(
+                f"{setting} has no effect {where}: set authorizer.class.name to {KAFKAS[0]}, or "
+                "leave it out."
+            )
 
 
 def _super_users(config: BrokerConfig) -> list[str]:
@@ -60,10 +78,10 @@ def _super_users(config: BrokerConfig) -> list[str]:
     return [user for user in users if user]
 
 
-def by_acls(
-    authorizer: AclAuthorizer, is_broker: IsBroker
+def by_authorizer(
+    authorizer: AclAuthorizer | PythonAuthorizer, is_broker: IsBroker
 ) -> tuple[Authorizations, AuthorizeSomewhere]:
-    """How ACLs decide, which is logged as Kafka does.
+    """How an authorizer decides, which is logged as Kafka does.
 
     A broker of the cluster that has proven itself needs none to act as one: where it logs in over a
     listener without authentication, there is no principal that an ACL could name.

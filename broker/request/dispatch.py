@@ -95,7 +95,8 @@ class Dispatcher:
         quotas: keeps clients to their quotas; None while there are none.
         entry: takes the frames of connections: `dispatch`, or the quotas' stage before it.
         is_plain: whether there is no hook, no throttle and no quota.
-        uses_memos: whether there is no hook and no throttle; while there is, no memo is used.
+        uses_memos: whether there is no hook and no throttle, and an admission may be remembered;
+            else no memo is used.
         throttled: how many connections are muted for a throttle time.
     """
 
@@ -114,10 +115,9 @@ class Dispatcher:
         self.throttle: Throttle | None = None
         self.quotas: QuotaStage | None = None
         self.entry: Entry = self.dispatch
-        self.is_plain = True
-        self.uses_memos = True
-        self.throttled = 0
         self._admission = context.admission
+        self.is_plain = self.uses_memos = self._admission.may_be_remembered
+        self.throttled = 0
         self._timers = Timers() if timers is None else timers
         self._routes: dict[int, Route] = {}
         self._held: list[ClientConnection] | None = None
@@ -148,7 +148,8 @@ class Dispatcher:
         self.on_answer = on_answer
         self.on_framed = on_framed
         self.throttle = throttle
-        self.uses_memos = not (on_request or on_answer or on_framed or throttle)
+        has_hooks = on_request or on_answer or on_framed or throttle
+        self.uses_memos = self._admission.may_be_remembered and not has_hooks
         self._note_stages()
 
     def use_quotas(self, quotas: QuotaStage | None) -> None:
