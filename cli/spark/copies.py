@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +29,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ...spark_connector.pipelines import CopyResult, TopicTarget
+    from ...spark_connector.pipelines import CopyResult, TopicTarget, ValueSettings
 
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", show_default=False, help="Of the lake.")]
 TableFormat = Annotated[
@@ -57,6 +58,24 @@ def archive(
         bool,
         typer.Option("--gather-days", help="One file for each day of a batch; for many days."),
     ] = False,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--registry",
+            metavar="URL",
+            help="Values become columns, too: this schema registry knows what wrote them.",
+        ),
+    ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option("--subject", help="Whose latest schema they are read as; else TOPIC-value."),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema", help="A file's instead: .avsc, .proto or .json. Needs no registry."
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka: KafkaOptions = None,
     source: SourceFormat = "kafka",
@@ -71,6 +90,7 @@ def archive(
     odradek spark archive lake/ orders payments
     odradek spark archive lake/ --pattern '.*' --every '1 minute'
     odradek spark archive warehouse/ orders --format iceberg
+    odradek spark archive lake/ orders --registry http://localhost:8081
     ```
     """
     from ...spark_connector.pipelines import ArchiveSettings, archive_topics
@@ -84,6 +104,7 @@ def archive(
         per_batch,
         fail_on_data_loss,
         gather_days,
+        _values(topics, registry, subject, schema),
     )
     is_iceberg, connector = table_format == "iceberg", needs_connector(source)
     with (
@@ -102,6 +123,13 @@ def replay(
     table_format: TableFormat = "parquet",
     bootstrap_server: TargetServer = DEFAULT_BOOTSTRAP_SERVER,
     prefix: Prefix = "",
+    dead_letters: Annotated[
+        bool,
+        typer.Option(
+            "--dead-letters",
+            help="Only values that did not decode when they were archived, with the reason.",
+        ),
+    ] = False,
     job: Job = "replay",
     per_transaction: PerTransaction = 20_000,
     replication_factor: Annotated[
@@ -118,10 +146,13 @@ def replay(
     ```
     odradek spark replay lake/ --prefix again-
     odradek spark replay lake/ orders --job try-2 --bootstrap-server other:9092
+    odradek spark replay lake/ --dead-letters --prefix dead- --job dead
     ```
     """
     from ...spark_connector.pipelines import ReplaySettings, replay_archive
 
+    if dead_letters and not prefix:
+        fail("dead letters need topics of their own: give --prefix, such as dead-")
     settings = ReplaySettings(
         folder,
         _target(bootstrap_server, kafka, prefix, replication_factor),
@@ -129,6 +160,7 @@ def replay(
         tuple(topics or ()),
         table_format,
         per_transaction,
+        dead_letters,
     )
     is_iceberg = table_format == "iceberg"
     with (
@@ -184,6 +216,29 @@ def mirror(
     connector = needs_connector(source)
     with session(master, connector=connector) as spark, shown_progress() as show:
         _show(mirror_topics(spark, settings, show), "mirrored")
+
+
+def _values(
+    topics: list[str] | None, registry: str | None, subject: str | None, schema: Path | None
+) -> ValueSettings | None:
+    """How values are decoded, by the options of `archive`; None: not at all."""
+    from ...spark_connector.pipelines import ValueSettings
+
+    if registry is None and schema is None:
+        if subject is not None:
+            fail("--subject is a registry's: give --registry, too")
+        return None
+    if schema is not None:
+        from ...spark_connector.decoding import schema_of_file
+
+        if subject is not None:
+            fail("--subject and --schema both say what values are read as; give one of them")
+        return ValueSettings(registry, schema_of_file(schema))
+    if subject is None:
+        if topics is None or len(topics) != 1:
+            fail("for several topics give --subject or --schema, to say what values are read as")
+        subject = f"{topics[0]}-value"
+    return ValueSettings(registry, subject)
 
 
 def _target(

@@ -153,26 +153,10 @@ def dead_letters(frame: DataFrame, *, error: str = ERROR, schema_id: str = SCHEM
     """
     from pyspark.sql import functions as F
 
-    failed = frame.where(F.col(error).isNotNull())
-    kind = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
-    given = F.col("headers") if "headers" in frame.columns else F.lit(None)
-    said = {
-        f"{ERROR_HEADER}topic": F.col("topic"),
-        f"{ERROR_HEADER}partition": F.col("partition"),
-        f"{ERROR_HEADER}offset": F.col("offset"),
-        f"{ERROR_HEADER}stage": F.lit("VALUE_CONVERTER"),
-        f"{ERROR_HEADER}exception.message": F.col(error),
-    }
-    headers = [
-        F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
-        for name, value in said.items()
-    ]
-    return failed.select(
+    return dead_records(frame, error).select(
         "key",
         "value",
-        F.concat(F.coalesce(given.cast(kind), F.array().cast(kind)), F.array(*headers))
-        .cast(kind)
-        .alias("headers"),
+        "headers",
         F.col("topic").alias("origin_topic"),
         F.col("partition").alias("origin_partition"),
         F.col("offset").alias("origin_offset"),
@@ -180,6 +164,35 @@ def dead_letters(frame: DataFrame, *, error: str = ERROR, schema_id: str = SCHEM
         F.col(error).alias("reason"),
         F.col(schema_id).alias("schema_id"),
     )
+
+
+def dead_records(frame: DataFrame, error: str = ERROR) -> DataFrame:
+    """The rows of `decode_values` that did not decode, with headers that say where from and why.
+
+    Args:
+        frame: with the columns of a source of topics; `headers` may be missing.
+        error: the column that says what is wrong.
+    """
+    from pyspark.sql import functions as F
+
+    kind = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
+    given = F.col("headers") if "headers" in frame.columns else F.lit(None)
+    said = {
+        "topic": F.col("topic"),
+        "partition": F.col("partition"),
+        "offset": F.col("offset"),
+        "stage": F.lit("VALUE_CONVERTER"),
+        "exception.message": F.col(error),
+    }
+    added = [
+        F.struct(
+            F.lit(f"{ERROR_HEADER}{name}").alias("key"),
+            value.cast("string").cast("binary").alias("value"),
+        )
+        for name, value in said.items()
+    ]
+    headers = F.concat(F.coalesce(given.cast(kind), F.array().cast(kind)), F.array(*added))
+    return frame.where(F.col(error).isNotNull()).withColumn("headers", headers.cast(kind))
 
 
 def encode_values(

@@ -10,7 +10,13 @@ in the target cluster, in the same transaction as the records. `audit` and `veri
 none: they read.
 """
 
-from .archive import ArchiveResult, ArchiveSettings, archive_topics, read_archive
+from .archive import (
+    ArchiveResult,
+    ArchiveSettings,
+    ValueSettings,
+    archive_topics,
+    read_archive,
+)
 from .audit.audit import audit_topics
 from .audit.report import AuditFault, AuditReport, AuditSettings
 from .mirror import MirrorSettings, mirror_topics
@@ -36,6 +42,7 @@ __all__ = [
     "ReplicaReport",
     "TopicSource",
     "TopicTarget",
+    "ValueSettings",
     "VerifyReplicasSettings",
     "archive_topics",
     "audit_topics",

@@ -9,10 +9,12 @@ are removed at the next start, so that readers which do not know of the log see 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..decoding.values import ERROR, SCHEMA_ID, ReadAs, Registry, decode_values
 from ..errors import SparkConnectorError
 from .archive_files import ArchiveFolder
 from .iceberg import TABLE, create_table, table_at
@@ -37,6 +39,13 @@ SCHEMA = (
 """The columns of Spark's Kafka source, and the day (UTC) of the record's timestamp."""
 
 
+class ValueSettings(NamedTuple):
+    """How values become columns beside their bytes: see `decode_values`."""
+
+    registry: Registry | None
+    read_as: ReadAs | Mapping[str, ReadAs]
+
+
 class ArchiveSettings(NamedTuple):
     """What is archived, and where to."""
 
@@ -55,6 +64,9 @@ class ArchiveSettings(NamedTuple):
     gathers_days: bool = False
     """Whether all of a batch's records of a topic and day go to one file. Else each partition's
     have one of their own, which is quicker, but with many days leaves many small files."""
+    values: ValueSettings | None = None
+    """None: values are kept as bytes only. Else the archive has the columns of `decode_values` as
+    well; what does not decode is archived like all else, and can be replayed as dead letters."""
 
 
 class ArchiveResult(NamedTuple):
@@ -82,6 +94,11 @@ def archive_topics(
     """
     if settings.table_format not in ("parquet", "iceberg"):
         raise SparkConnectorError(f"there is no table format {settings.table_format!r}")
+    if settings.table_format == "iceberg" and settings.values is not None:
+        raise SparkConnectorError(
+            "values are decoded into archives of Parquet only; decode what the Iceberg table holds"
+            " when it is read"
+        )
     session = pipeline_session(spark)
     session.conf.set("spark.sql.maxConcurrentOutputFileWriters", FILES_AT_ONCE)
     is_parquet = settings.table_format == "parquet"
@@ -110,6 +127,8 @@ def _started(session: SparkSession, settings: ArchiveSettings, checkpoint: str):
         **settings.source.ending(settings.continuous_every),
     )
     archived = archived_columns(records)
+    if settings.values is not None:
+        archived = decode_values(archived, settings.values.registry, settings.values.read_as)
     if settings.gathers_days:
         archived = archived.repartition(*PARTITIONED_BY)
     writer = archived.writeStream.outputMode("append")
@@ -133,8 +152,17 @@ def archived_columns(records: DataFrame) -> DataFrame:
     return frame.select(*[name for name in names if name in kept], *PARTITIONED_BY)
 
 
-def read_archive(spark: SparkSession, folder: str, table_format: str = "parquet") -> DataFrame:
+def read_archive(
+    spark: SparkSession, folder: str, table_format: str = "parquet", *, with_errors: bool = False
+) -> DataFrame:
     """The records of an archive: a table with the columns of `SCHEMA`.
+
+    Args:
+        spark: a session.
+        folder: of the lake.
+        table_format: as it was archived.
+        with_errors: with the columns, too, that say why values did not decode; null in an archive
+            that has decoded none.
 
     Raises:
         SparkConnectorError: there is none in the folder.
@@ -147,4 +175,5 @@ def read_archive(spark: SparkSession, folder: str, table_format: str = "parquet"
             " its files"
         )
     # With the schema given, a topic called 2013 stays a text.
-    return spark.read.schema(SCHEMA).parquet(folder)
+    errors = f", {ERROR} STRING, {SCHEMA_ID} INT" if with_errors else ""
+    return spark.read.schema(SCHEMA + errors).parquet(folder)

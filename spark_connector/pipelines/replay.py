@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..decoding.values import dead_records
 from ..errors import SparkConnectorError
 from .archive import read_archive
 from .archive_files import noted_partitions
@@ -36,6 +37,10 @@ class ReplaySettings(NamedTuple):
     """Only these; without any, all."""
     table_format: str = "parquet"
     records_per_transaction: int = RECORDS_PER_TRANSACTION
+    only_dead_letters: bool = False
+    """Whether only those records are written whose values did not decode when they were archived,
+    with headers that say where from and why: see `dead_letters`. Such a job needs a name of its
+    own."""
 
 
 def replay_archive(
@@ -54,7 +59,7 @@ def replay_archive(
     """
     session = pipeline_session(spark)
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_ARROW_BATCH))
-    records = read_archive(session, settings.folder, settings.table_format)
+    records = _records(session, settings)
     if settings.topics:
         from pyspark.sql import functions as F
 
@@ -62,7 +67,9 @@ def replay_archive(
     planning = StepClock("planning", on_progress)
     planning.tell(0, None)
     held = _held(records)
-    for topic in settings.topics:
+    if settings.only_dead_letters and not held:
+        return CopyResult(0, 0, planning.seconds)
+    for topic in () if settings.only_dead_letters else settings.topics:
         if topic not in {each.topic for each in held}:
             raise SparkConnectorError(f"the archive {settings.folder} has no topic {topic!r}")
     ensure_topics(settings.target, _needs(held, settings))
@@ -104,6 +111,14 @@ def run_copy(frame: DataFrame, plan: CopyPlan, tasks: int) -> list[Any]:
         return copied(frame, plan, tasks)
     except (PySparkException, Py4JError) as error:
         raise SparkConnectorError(first_line(error)) from error
+
+
+def _records(session: SparkSession, settings: ReplaySettings) -> DataFrame:
+    if not settings.only_dead_letters:
+        return read_archive(session, settings.folder, settings.table_format)
+    if settings.table_format != "parquet":
+        raise SparkConnectorError("only an archive of Parquet tells which values did not decode")
+    return dead_records(read_archive(session, settings.folder, with_errors=True))
 
 
 class _Held(NamedTuple):

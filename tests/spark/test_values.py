@@ -29,6 +29,15 @@ from odradek.spark_connector.decoding import (
     encode_values,
     schema_of_file,
 )
+from odradek.spark_connector.pipelines import (
+    ArchiveSettings,
+    ReplaySettings,
+    TopicSource,
+    TopicTarget,
+    ValueSettings,
+    archive_topics,
+    replay_archive,
+)
 from odradek.spark_connector.pipelines.progress import first_line
 
 OLD = {
@@ -350,3 +359,57 @@ def test_a_registry_that_goes_down_stops_a_stream_which_then_goes_on(
     assert sorted(row["offset"] for row in rows) == list(range(53))
     assert sorted(row["decoded"]["id"] for row in rows if row["decoded"]) == list(range(51))
     assert sorted(bytes(row["value"]) for row in rows if row["decode_error"]) == [b"bad", b"worse"]
+
+
+def test_what_an_archive_could_not_decode_is_replayed_as_dead_letters_once(
+    spark: Any, broker: Any, topic: str, server: SchemaRegistryServer, tmp_path: Path
+) -> None:
+    """Decoded and dead are together what was read, and each dead letter is in its topic once, in
+    whatever order the runs come, and whichever of them stops in between."""
+    quick = {"url": server.url, "timeout": 2, "max.retries": 1, "retries.wait.ms": 1}
+    serialize = serializer(server, OLD, topic)
+    good = serialize({"id": 1, "customer": "a"})
+    produce(broker.bootstrap, topic, [good, b"bad-0", good])
+    source = TopicSource(broker.bootstrap, (topic,), format="odradek")
+    lake = str(tmp_path / "lake")
+    archive = ArchiveSettings(source, lake, values=ValueSettings(quick, f"{topic}-value"))
+    target = TopicTarget(broker.bootstrap, prefix="dead-")
+    dead = ReplaySettings(lake, target, f"dead-{topic}", only_dead_letters=True)
+
+    assert archive_topics(spark, archive).rows == 3
+    assert replay_archive(spark, dead)[:2] == (1, 0)
+    later = serializer(server, {**OLD, "doc": "later"}, topic)({"id": 2, "customer": "b"})
+    produce(broker.bootstrap, topic, [b"bad-1", None, later, good[:-1]])
+    server.refusal = (503, {"error_code": 50301, "message": "down"})
+    given = archive._replace(values=ValueSettings(quick, Schema("AVRO", json.dumps(OLD))))
+    with pytest.raises(SparkConnectorError, match=r"asked for schema \d and says: down \(HTTP 503"):
+        archive_topics(spark, given)
+    assert replay_archive(spark, dead)[:2] == (0, 1)
+    server.refusal = None
+    assert archive_topics(spark, archive).rows == 4
+    assert replay_archive(spark, dead)[:2] == (2, 1)
+    assert replay_archive(spark, dead)[:2] == (0, 3)
+
+    table = spark.read.parquet(lake).orderBy("offset").collect()
+    assert [row["offset"] for row in table] == list(range(7))
+    assert [row["decoded"] and row["decoded"]["id"] for row in table] == (
+        [1, None, 1, None, None, 2, None]
+    )
+    assert [row["decode_error"] is not None for row in table] == (
+        [False, True, False, True, False, False, True]
+    )
+    assert [bytes(row["value"] or b"") for row in table][5] == later
+    with KafkaConsumer(
+        bootstrap_servers=broker.bootstrap, isolation_level="read_committed"
+    ) as consumer:
+        place = TopicPartition(f"dead-{topic}", 0)
+        consumer.assign([place])
+        consumer.seek_to_beginning()
+        end = consumer.end_offsets([place])[place]
+        letters: list[Any] = []
+        while consumer.position(place) < end:
+            letters += [each for batch in consumer.poll(1000).values() for each in batch]
+    assert [letter.value for letter in letters] == [b"bad-0", b"bad-1", good[:-1]]
+    origins = [dict(letter.headers)["__connect.errors.offset"] for letter in letters]
+    assert origins == [b"1", b"3", b"6"]
+    assert [dict(letter.headers)["n"] for letter in letters] == [b"1", b"0", b"3"]
