@@ -99,6 +99,24 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of a slow folder of which `make test` runs nothing: each worker would."""
+    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    is_slow = collection_path.parent.name in SLOW_FOLDERS
+    return True if is_slow and "mark.short" not in collection_path.read_text() else None
+
+
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Make no cases of a test of which `make test` runs none."""
+    if "not slow" not in collector.config.option.markexpr or not name.startswith("test_"):
+        return None
+    marks = {mark.name for mark in getattr(obj, "pytestmark", ())}
+    return None if marks.isdisjoint({"slow", "soak"}) else []
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark what is slow, have `-m` choose by that, and put files in the order of their turns."""

@@ -8,14 +8,20 @@ import signal
 import socket
 import subprocess
 import time
+from importlib.util import find_spec
 from pathlib import Path
-
-import pyspark
 
 from ..testing.process.held_port import HeldPort
 
-JARS = Path(pyspark.__file__).parent / "jars"
 ZOOKEEPER_START_SECONDS_MAX = 120
+
+
+def jars() -> Path:
+    """The folder of PySpark's; it is not imported for that, which takes a while."""
+    spec = find_spec("pyspark")
+    assert spec is not None, "ZooKeeper is PySpark's: install that"
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "jars"
 
 
 class ZooKeeperProcess:
@@ -66,7 +72,7 @@ class ZooKeeperProcess:
                     # What was written survives the end of the process, if not of the machine.
                     "-Dzookeeper.forceSync=no",
                     "-cp",
-                    f"{JARS}/*",
+                    f"{jars()}/*",
                     "org.apache.zookeeper.server.ZooKeeperServerMain",
                     str(config),
                 ],

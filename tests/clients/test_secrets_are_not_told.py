@@ -381,6 +381,7 @@ REFUSED_AT_THE_START = {
 }
 
 
+@pytest.mark.slow  # a broker for each
 def test_a_refusal_to_start_tells_no_secret(tmp_path: Path) -> None:
     usual = broker_settings(tmp_path)
 

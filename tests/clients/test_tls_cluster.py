@@ -112,6 +112,7 @@ def test_another_broker_leads_when_one_is_killed(cluster, settings):
     assert consume(settings, topic, 2 * RECORDS) == numbered("before") + numbered("after")
 
 
+@pytest.mark.slow
 def test_brokers_that_would_not_trust_each_other_do_not_start(tmp_path):
     stranger = CertificateAuthority(tmp_path)
     with pytest.raises(BrokerStartError, match="one with these settings cannot connect"):

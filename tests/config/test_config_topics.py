@@ -37,12 +37,13 @@ def answer(overrides):
     return 0
 
 
-@pytest.mark.parametrize(("overrides", "code"), ANSWERS, ids=str)
-def test_setting_is_taken_or_refused_as_kafka_does(overrides, code):
-    if overrides in STRICTER_HERE:
-        assert (code, answer(overrides)) == (0, ErrorCode.INVALID_CONFIG)
-    else:
-        assert answer(overrides) == code
+def test_settings_are_taken_or_refused_as_kafka_does():
+    answers = [(overrides, code, answer(overrides)) for overrides, code in ANSWERS]
+    assert [each for each in answers if each[1] != each[2]] == [
+        (overrides, 0, ErrorCode.INVALID_CONFIG)
+        for overrides, _ in ANSWERS
+        if overrides in STRICTER_HERE
+    ]
 
 
 def test_refusal_names_key_value_and_rule():

@@ -28,7 +28,7 @@ from odradek.tools.simulation.controller.invariants import InvariantBroken
 from odradek.tools.simulation.controller.simulator import run_seed
 
 SEEDS = 1_000
-SEEDS_AT_A_TIME = 100
+SEEDS_AT_A_TIME = 50
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +225,7 @@ def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerChanges, "registrations_changed", registrations_changed)
 
 
-@pytest.mark.parametrize("break_it", short(MUTATIONS, 4), ids=lambda break_it: break_it.__name__)
+@pytest.mark.parametrize("break_it", short(MUTATIONS, 2), ids=lambda break_it: break_it.__name__)
 def test_the_simulator_finds(break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
     first_seed_that_fails(run_seed, InvariantBroken, 400)

@@ -13,6 +13,7 @@ import random
 import pytest
 from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
 from support.pending import Pending
+from support.selection import short
 
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
@@ -282,7 +283,7 @@ class History:
         assert dict(after.owners) == dict(before.owners)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", short(range(60), 25))
 def test_nothing_is_owned_twice_and_in_the_end_everything_once(seed: int) -> None:
     history = History(seed)
     history.run()
@@ -312,7 +313,7 @@ def odd_heartbeat(rng: random.Random) -> tuple[str, int, dict[str, object]]:
     return rng.choice(["m1", "m2", "m3", ""]), rng.randrange(-3, 12), reported
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", short(range(30), 12))
 def test_no_heartbeat_however_odd_harms_the_group(seed: int) -> None:
     rng = random.Random(seed)
     bench = ConsumerBench(assignment_interval_ms=rng.choice([0, 1_000]))

@@ -16,6 +16,7 @@ import pytest
 from support.consumer_bench import GROUP, ORDERS
 from support.mixed_bench import MixedBench, assigned, assignment, subscription
 from support.pending import Pending
+from support.selection import short
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.classic.messages import (
@@ -314,7 +315,7 @@ def live(seed: int) -> None:
         assert dict(after.owners) == dict(before.owners)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", short(range(40), 15))
 def test_nothing_is_owned_twice_and_in_the_end_everything_once(seed: int) -> None:
     live(seed)
 

@@ -210,15 +210,14 @@ def _length(sized: Sized, size: int) -> bytes:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _frozen() -> Iterator[None]:
+def _frozen() -> None:
     """What was there before is no matter of the garbage collector's.
 
-    It is looked through once: that takes longer than most of these tests.
+    It is looked through once: that takes longer than most of these tests. Nor is it a matter of
+    the tests that come after these.
     """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

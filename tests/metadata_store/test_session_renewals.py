@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.selection import short
 
 from odradek.metadata_store.embedded.session_renewals import SessionRenewals, SessionRow
 
@@ -66,7 +67,7 @@ class Process:
             del machine.renewals[number]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", short(range(30), 12))
 def test_only_who_is_frozen_loses_its_session_and_in_time(seed: int) -> None:
     machine = Machine(seed)
     rng = machine.rng

@@ -114,6 +114,7 @@ def test_lz4_frames_whose_blocks_refer_to_each_other_are_refused_as_kafka_refuse
     require_corrupt(Compression.LZ4, lz4.frame.compress(TEXT, block_linked=True))
 
 
+@pytest.mark.slow
 def test_zstd_of_the_highest_level_is_read_while_its_content_is_small() -> None:
     """It announces a window of 128 MiB."""
     compressor = zstandard.ZstdCompressor(level=22).compressobj()

@@ -21,7 +21,7 @@ from odradek.tools.simulation.replication.invariants import InvariantBroken
 from odradek.tools.simulation.replication.simulator import ReplicationSimulation, run_seed
 
 SEEDS = 1_000
-SEEDS_AT_A_TIME = 100
+SEEDS_AT_A_TIME = 50
 SEEDS_FOR_A_MUTATION = 400
 
 
@@ -265,7 +265,7 @@ def let_all_lose_power(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicationFaults, "may_lose_power", lambda faults, broker: True)
 
 
-@pytest.mark.parametrize("break_it", short(MUTATIONS, 4), ids=lambda break_it: break_it.__name__)
+@pytest.mark.parametrize("break_it", short(MUTATIONS, 2), ids=lambda break_it: break_it.__name__)
 def test_the_simulator_finds(break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
     first_seed_that_fails(run_seed, InvariantBroken, SEEDS_FOR_A_MUTATION)

@@ -22,7 +22,6 @@ def collecting() -> Iterator[None]:
     threshold, callbacks = gc.get_threshold(), list(gc.callbacks)
     yield
     gc.callbacks[:] = callbacks
-    gc.unfreeze()
     gc.enable()
     gc.set_threshold(*threshold)
 

@@ -54,6 +54,7 @@ def test_two_hundred_tests_in_four_workers_wait_little_for_their_broker(tmp_path
     pytest.fail(f"with a broker they took {times} times as long, each time {TIMES_MAX} or more")
 
 
+@pytest.mark.slow
 def test_the_first_test_has_its_broker_and_topic_at_once() -> None:
     program = (
         "import os, time\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.pytest_runs import processes_of
+from support.selection import short
 
 from odradek.testing import Broker
 from odradek.testing.client_settings import TlsFiles
@@ -44,7 +45,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 }
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", short(ENDS, 2))
 def test_nothing_is_left_of_a_program(tmp_path: Path, end: str) -> None:
     run = subprocess.run(
         [sys.executable, "-c", HEAD + ENDS[end]],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.pytest_runs import SECONDS_MAX, PytestRun
 from support.run_guard import MARK, marked
+from support.selection import short
 
 from odradek.testing.waiting import wait_until
 
@@ -26,7 +27,7 @@ def test_that_goes_on(broker):
 """.replace("MARK", MARK)
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=str)
+@pytest.mark.parametrize("end", short([signal.SIGKILL, signal.SIGTERM, signal.SIGINT], 1), ids=str)
 def test_nothing_outlives_a_run_that_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
 ) -> None:

@@ -19,6 +19,7 @@ from support.fetch_history import (
     session_id,
     without_session,
 )
+from support.selection import short
 
 from odradek.broker.request.fetch_sessions import FetchSession
 from odradek.common.topic_partition import TopicPartition
@@ -32,7 +33,7 @@ STEPS = 80
 Fetch = messages.FetchRequest
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", short(range(16), 6))
 async def test_without_a_session_the_fast_path_answers_as_the_general_one(
     bench: Bench, seed: int
 ) -> None:
@@ -70,7 +71,7 @@ async def test_without_a_session_the_fast_path_answers_as_the_general_one(
     assert shortened > 5 or version < 7
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", short(range(10), 4))
 async def test_in_a_session_idle_partitions_are_answered_as_if_they_were_looked_at(
     bench: Bench, seed: int
 ) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from support.selection import short
 from support.transactions import TransactionalProducer
 
 from odradek.protocol.records import Record, iter_batches, iter_records
@@ -303,7 +304,7 @@ def run(seed: int, open_log) -> None:
     this.check_producers()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", short(SEEDS, 15))
 def test_readers_see_what_is_committed_whatever_happens(seed: int, open_log) -> None:
     run(seed, open_log)
 
