@@ -17,7 +17,9 @@ FORGET_BUILD := rm -rf odradek.egg-info
 PYTEST := $(BIN)/python -m pytest
 MYPY_PATH := .cache/mypy-path
 SHORT := -m 'not slow and not soak'
-SLOW := -m 'slow and not soak'
+# Conformance has a goal of its own, which plays the scenarios of these in every version.
+SLOW := -m 'slow and not soak' --deselect tests/interop/test_conformance.py \
+	--deselect tests/interop/test_authorization_conformance.py
 WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
 # A test that not even its timeout ends takes its worker with it, and the stacks are shown.
 NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
@@ -166,7 +168,7 @@ conformance: $(VENV)/test.stamp
 	@.ci/need java mvn
 	@mvn -q -B -f $(KAFKA)/pom.xml dependency:copy-dependencies
 	@$(BIN)/python -m odradek.tools.conformance --kafka-libs $(KAFKA)/target/dependency $(ARGS)
-	@$(BIN)/python -m odradek.tools.conformance --acls --kafka-libs $(KAFKA)/target/dependency
+	$(PYTEST) tests/interop/test_authorization_conformance.py
 
 soak: $(VENV)/test.stamp
 	$(PYTEST) -m soak $(ARGS)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.java_tools import JavaTools
 from support.kafka_jars import command_of_java, kafka_jars
 from support.kafka_process import KafkaProcess
 
@@ -35,9 +36,14 @@ def run_to_end(*command: str, seconds_max: int = RUN_SECONDS_MAX, **how: object)
     except subprocess.TimeoutExpired as error:
         reported = f"{error.stdout or b''!r}\n{error.stderr or b''!r}"
         pytest.fail(f"{command} took more than {seconds_max} s\n{reported}", pytrace=False)
+    return output_of(done)
+
+
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
+    """The standard output of what ran to its end; it fails the test if it failed."""
     if done.returncode != 0:
         reported = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        pytest.fail(f"{command} ended with {done.returncode}\n{reported}", pytrace=False)
+        pytest.fail(f"{done.args} ended with {done.returncode}\n{reported}", pytrace=False)
     return done.stdout
 
 
@@ -59,11 +65,24 @@ def java_command() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def java(java_command: list[str]) -> Run:
-    """Run a class of Kafka's, or of `java/`, by its name: `java("org...Tool", "--option")`."""
+def tools(java_command: list[str]) -> Iterator[JavaTools]:
+    """Kafka's tools, in one process."""
+    with JavaTools(java_command) as tools:
+        yield tools
+
+
+@pytest.fixture(scope="session")
+def java(java_command: list[str], tools: JavaTools) -> Run:
+    """Run a class of Kafka's, or of `java/`, by its name: `java("org...Tool", "--option")`.
+
+    One of `java/`, one that reads standard input, and one that has work left for its end, such as
+    `VerifiableProducer`, has a process of its own.
+    """
 
     def run_class(name: str, *arguments: str, **how: object) -> str:
-        return run_to_end(*java_command, name, *arguments, **how)
+        if how or name.startswith("odradek.") or name.endswith(".VerifiableProducer"):
+            return run_to_end(*java_command, name, *arguments, **how)
+        return output_of(tools.run(name, *arguments))
 
     return run_class
 
@@ -119,12 +138,3 @@ def kcat() -> Run:
         return run_to_end(program, "-m", "60", *arguments, **how)
 
     return run_kcat
-
-
-def kafka_3_9_jars() -> Path:
-    """The folder of the jars of the last Kafka that has ZooKeeper, fetched by Maven."""
-    maven = need("mvn", "install Maven, such as Debian's maven.")
-    project = HERE / "java_kafka_3_9"
-    copy = (maven, "-q", "-B", "dependency:copy-dependencies")
-    run_to_end(*copy, cwd=project, seconds_max=BUILD_SECONDS_MAX)
-    return project / "target" / "dependency"

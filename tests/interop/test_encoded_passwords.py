@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin import ResourceType as Kind
 from kazoo.client import KazooClient
+from support.java_tools import JavaTools
+from support.kafka_jars import KAFKA_3_9_FOLDER, command_of_java
 
 from odradek.metadata_store import znodes
 from odradek.security.password_encoder import CBC, GCM, KEY_FACTORIES, PasswordEncoder
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.tools.zookeeper_process import ZooKeeperProcess
 
-from .conftest import HERE, kafka_3_9_jars, need, run_to_end
+from .conftest import output_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(880)]
 
@@ -43,21 +44,21 @@ ENTRY = (
 Kafkas = Callable[..., list[str]]
 
 
-def kafka_3_9() -> tuple[str, str, str]:
-    """What runs a class of Kafka 3.9."""
-    return need("java", "install a JDK of 17 or later."), "-cp", f"{kafka_3_9_jars()}/*"
+@pytest.fixture(scope="module")
+def tools_3_9() -> Iterator[JavaTools]:
+    """Those of Kafka 3.9."""
+    with JavaTools(command_of_java(KAFKA_3_9_FOLDER)) as tools:
+        yield tools
 
 
 @pytest.fixture(scope="module")
-def kafkas() -> Kafkas:
+def kafkas(tools_3_9: JavaTools) -> Kafkas:
     """What Kafka's encoder makes of texts, with the settings of one of ours."""
 
     def run(verb: str, encoder: PasswordEncoder, *texts: str, key_factory: str = "") -> list[str]:
-        source = HERE / "java_kafka_3_9" / "PasswordEncoding.java"
         settings = (encoder.secret, key_factory, *map(str, encoder[2:]))
-        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        command = (*kafka_3_9(), str(source), verb, *settings, *texts)
-        return run_to_end(*command, env=environment, encoding="utf-8").splitlines()
+        encoding = tools_3_9.run("odradek.interop.PasswordEncoding", verb, *settings, *texts)
+        return output_of(encoding).splitlines()
 
     return run
 
@@ -95,7 +96,7 @@ def names_of(encoded: str) -> dict[str, int]:
 
 
 def test_password_set_by_kafkas_tool_in_zookeeper_and_then_by_us(
-    kafkas: Kafkas, tmp_path: Path
+    kafkas: Kafkas, tools_3_9: JavaTools, tmp_path: Path
 ) -> None:
     """The way by which the first secrets get there: with Kafka's tool, before the broker runs."""
     server = ZooKeeperProcess(tmp_path / "zookeeper")
@@ -105,7 +106,7 @@ def test_password_set_by_kafkas_tool_in_zookeeper_and_then_by_us(
         added.write_text(f"{KEY}={ENTRY.format('from-the-tool')}\npassword.encoder.secret=s3cret\n")
         tool = ("kafka.admin.ConfigCommand", "--zookeeper", server.address, "--alter")
         broker_1 = ("--entity-type", "brokers", "--entity-name", "1")
-        run_to_end(*kafka_3_9(), *tool, *broker_1, "--add-config-file", str(added))
+        output_of(tools_3_9.run(*tool, *broker_1, "--add-config-file", str(added)))
         settings = {
             "zookeeper.connect": server.address,
             "listeners": "SASL_PLAINTEXT://127.0.0.1:0",

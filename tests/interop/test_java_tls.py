@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.java_tools import JavaTools
 
 from odradek.testing import Broker, Cluster
 from odradek.testing.certificates import CertificateAuthority, make_tls_files
 from odradek.testing.client_settings import TlsFiles
 from odradek.testing.waiting import wait_until
-
-from .conftest import RUN_SECONDS_MAX
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -54,19 +52,13 @@ def test_java_clients_write_and_read_over_tls(java, cluster: Cluster, tmp_path: 
     assert listed.split() == ["readers"]
 
 
-def test_java_client_without_a_certificate_is_told_so(
-    java_command: list[str], cluster: Cluster, tmp_path: Path
+def test_java_client_without_a_certificate_is_refused(
+    tools: JavaTools, cluster: Cluster, tmp_path: Path
 ) -> None:
     settings = cluster.client_settings("java", certificate=False)
     config = written(tmp_path / "client.properties", settings)
     there = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", config)
-    done = subprocess.run(
-        [*java_command, f"{TOOLS}.TopicCommand", *there, "--list"],
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
+    done = tools.run(f"{TOOLS}.TopicCommand", *there, "--list")
     assert done.returncode != 0
     assert "SslAuthenticationException" in done.stdout + done.stderr
 

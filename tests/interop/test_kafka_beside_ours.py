@@ -11,13 +11,12 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from support.kafka_jars import KAFKA_3_9_FOLDER, kafka_jars
 from support.kafka_process import KafkaZooKeeperProcess
 
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
-
-from .conftest import kafka_3_9_jars
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -57,7 +56,7 @@ def mixed(tmp_path: Path) -> Iterator[Mixed]:
         )
         stack.callback(ours.kill)
         kafka = KafkaZooKeeperProcess(
-            kafka_3_9_jars(), tmp_path / "kafka", broker_id=KAFKA, connect=connect
+            kafka_jars(KAFKA_3_9_FOLDER), tmp_path / "kafka", broker_id=KAFKA, connect=connect
         )
         stack.callback(kafka.kill)
         yield Mixed(ours, kafka)

@@ -6,10 +6,10 @@ Each command goes to both brokers, and says the same of both: its lines, its fau
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from support.java_tools import JavaTools
 from support.side_by_side import Both
 
 from odradek.tools.conformance.brokers import start_kafka, start_odradek
@@ -33,12 +33,16 @@ LISTS = (
 )
 
 
-@pytest.fixture
-def both(kafka_libs: Path, java_command: list[str], tmp_path: Path) -> Iterator[Both]:
-    with ExitStack() as stack:
-        kafka = stack.enter_context(start_kafka(tmp_path / "kafka", kafka_libs))
-        odradek = stack.enter_context(start_odradek(tmp_path / "odradek"))
-        yield Both(java_command, (kafka.bootstrap, odradek.bootstrap), (CONFIGS,))
+@pytest.fixture(scope="module")
+def both(
+    kafka_libs: Path, tools: JavaTools, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    folder = tmp_path_factory.mktemp("quotas")
+    with (
+        start_kafka(folder / "kafka", kafka_libs) as kafka,
+        start_odradek(folder / "odradek") as odradek,
+    ):
+        yield Both(tools, (kafka.bootstrap, odradek.bootstrap), (CONFIGS,))
 
 
 def test_quotas_of_users_and_clients(both: Both) -> None:

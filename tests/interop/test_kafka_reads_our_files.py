@@ -20,6 +20,7 @@ from support.dump_log_segments import (
     dump_log_segments,
     entries_of_odradek,
 )
+from support.java_tools import JavaTools
 from support.kafka_process import KafkaProcess
 from support.log_damage import flip
 
@@ -103,10 +104,10 @@ def batches_in(entries: Entries) -> list[tuple[Any, ...]]:
 
 
 def test_kafkas_dump_and_ours_agree_entry_by_entry(
-    ours: Path, java_command: list[str], capsys: Capsys
+    ours: Path, tools: JavaTools, capsys: Capsys
 ) -> None:
     paths = files_of(ours, *DUMPED)
-    dumped = dump_log_segments(java_command, paths, "--deep-iteration", "--print-data-log")
+    dumped = dump_log_segments(tools, paths, "--deep-iteration", "--print-data-log")
     theirs = dumped.entries()
     assert theirs == entries_of_odradek(dumped_by_us(capsys, paths))
     assert kinds_in(theirs) == {
@@ -123,28 +124,24 @@ def test_kafkas_dump_and_ours_agree_entry_by_entry(
     assert any(batch[3] == 0 for batch in batches), "compaction has left no empty batch"
 
 
-def test_kafkas_dump_shows_a_flipped_bit(
-    ours: Path, java_command: list[str], tmp_path: Path
-) -> None:
+def test_kafkas_dump_shows_a_flipped_bit(ours: Path, tools: JavaTools, tmp_path: Path) -> None:
     """The tool would tell: without this the test above could not fail."""
     copy = shutil.copytree(ours, tmp_path / "data")
     log, index = files_of(copy, ".log")[1], files_of(copy, ".index")[1]
     flip(log, log.stat().st_size - 1)
     flip(index, 3)
-    dumped = dump_log_segments(java_command, [log])
+    dumped = dump_log_segments(tools, [log])
     assert not all(batch[-1] for batch in batches_in(dumped.entries()))
-    assert str(index) in dump_log_segments(java_command, [index], "--verify-index-only").complaints
+    assert str(index) in dump_log_segments(tools, [index], "--verify-index-only").complaints
 
 
-def test_kafkas_checks_find_our_indexes_sound(
-    ours: Path, java_command: list[str], capsys: Capsys
-) -> None:
+def test_kafkas_checks_find_our_indexes_sound(ours: Path, tools: JavaTools, capsys: Capsys) -> None:
     paths = files_of(ours, *INDEXES)
-    checked = dump_log_segments(java_command, paths, "--index-sanity-check").output.splitlines()
+    checked = dump_log_segments(tools, paths, "--index-sanity-check").output.splitlines()
     assert {line for line in checked if not line.startswith("Dumping")} == {
         f"{path} passed sanity check." for path in paths
     }
-    complaints = dump_log_segments(java_command, paths, "--verify-index-only").complaints
+    complaints = dump_log_segments(tools, paths, "--verify-index-only").complaints
     # An emptied batch keeps its timestamp, which the tool looks for in its records.
     emptied = {
         f"  Index timestamp: {batch['max_timestamp']}, log timestamp: -1"
@@ -156,10 +153,10 @@ def test_kafkas_checks_find_our_indexes_sound(
 
 
 def test_kafka_reads_what_clients_wrote_to_our_broker(
-    of_our_broker: Path, java_command: list[str], capsys: Capsys
+    of_our_broker: Path, tools: JavaTools, capsys: Capsys
 ) -> None:
     paths = [path for path in files_of(of_our_broker, *DUMPED) if "produced" in str(path)]
-    dumped = dump_log_segments(java_command, paths, "--deep-iteration", "--print-data-log")
+    dumped = dump_log_segments(tools, paths, "--deep-iteration", "--print-data-log")
     theirs = dumped.entries()
     assert theirs == entries_of_odradek(dumped_by_us(capsys, paths))
     assert {batch[-3] for batch in batches_in(theirs)} == set(CODECS)
@@ -169,14 +166,14 @@ def test_kafka_reads_what_clients_wrote_to_our_broker(
         f"value-{codec}-{index}" * 3 for codec in CODECS for index in range(200)
     )
     indexes = [path for path in paths if path.suffix in INDEXES]
-    assert dump_log_segments(java_command, indexes, "--verify-index-only").complaints == ""
+    assert dump_log_segments(tools, indexes, "--verify-index-only").complaints == ""
 
 
 def test_offsets_that_groups_commit_are_decoded_by_both(
-    of_our_broker: Path, java_command: list[str], capsys: Capsys
+    of_our_broker: Path, tools: JavaTools, capsys: Capsys
 ) -> None:
     paths = [path for path in files_of(of_our_broker, ".log") if "__consumer" in str(path)]
-    dumped = dump_log_segments(java_command, paths, "--offsets-decoder")
+    dumped = dump_log_segments(tools, paths, "--offsets-decoder")
     theirs = decoded_offsets_of_kafka(dumped.output)
     assert theirs == decoded_offsets_of_odradek(dumped_by_us(capsys, paths, "--offsets"))
     committed = [

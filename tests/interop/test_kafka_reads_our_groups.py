@@ -12,6 +12,7 @@ from support.dump_log_segments import (
     dump_log_segments,
 )
 from support.group_peer import GroupPeer
+from support.java_tools import JavaTools
 
 from odradek.cli.main import main
 from odradek.common.errors import ErrorCode
@@ -81,9 +82,9 @@ def fill_consumer(peer: GroupPeer) -> None:
 
 
 @pytest.fixture(scope="module")
-def decoded(logs: list[Path], java_command: list[str]) -> list[DecodedRecord]:
+def decoded(logs: list[Path], tools: JavaTools) -> list[DecodedRecord]:
     """What Kafka's tool says of every record, in the order of the log."""
-    dumped = dump_log_segments(java_command, logs, "--offsets-decoder")
+    dumped = dump_log_segments(tools, logs, "--offsets-decoder")
     assert dumped.complaints == ""
     return decoded_offsets_of_kafka(dumped.output)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 from support.dump_log_segments import dump_log_segments
+from support.java_tools import JavaTools
 from support.kafka_process import KafkaProcess
 from support.transaction_peer import GROUP, READ_UNCOMMITTED, TransactionPeer, settled
 
@@ -116,9 +117,9 @@ def log_of(folder: Path, topic: str) -> list[Path]:
     return found
 
 
-def decoded(java_command: list[str], folder: Path, topic: str, option: str) -> list[Any]:
+def decoded(tools: JavaTools, folder: Path, topic: str, option: str) -> list[Any]:
     """The records that Kafka's tool shows: keys, values, markers; without times, ids by order."""
-    output = dump_log_segments(java_command, log_of(folder, topic), option).output
+    output = dump_log_segments(tools, log_of(folder, topic), option).output
     records: list[Any] = []
     order: dict[int, int] = {-1: -1}
     for line in output.splitlines():
@@ -147,11 +148,11 @@ def decoded(java_command: list[str], folder: Path, topic: str, option: str) -> l
 
 
 def test_the_states_of_transactions_are_those_that_kafka_writes(
-    java_command: list[str], ours: Path, theirs: Path
+    tools: JavaTools, ours: Path, theirs: Path
 ) -> None:
     arguments = ("__transaction_state", "--transaction-log-decoder")
-    mine = decoded(java_command, ours, *arguments)
-    assert mine == decoded(java_command, theirs, *arguments)
+    mine = decoded(tools, ours, *arguments)
+    assert mine == decoded(tools, theirs, *arguments)
     statuses = {
         name: [
             value["data"]["transactionStatus"]
@@ -176,11 +177,11 @@ def test_the_states_of_transactions_are_those_that_kafka_writes(
 
 
 def test_offsets_in_transactions_are_those_that_kafka_writes(
-    java_command: list[str], ours: Path, theirs: Path
+    tools: JavaTools, ours: Path, theirs: Path
 ) -> None:
     arguments = ("__consumer_offsets", "--offsets-decoder")
-    mine = decoded(java_command, ours, *arguments)
-    assert mine == decoded(java_command, theirs, *arguments)
+    mine = decoded(tools, ours, *arguments)
+    assert mine == decoded(tools, theirs, *arguments)
     markers = [kind for kind, _ in mine if isinstance(kind, str)]
     assert markers == ["COMMIT", "ABORT"] * 2
     offsets = [
@@ -192,14 +193,14 @@ def test_offsets_in_transactions_are_those_that_kafka_writes(
 
 
 def test_kafkas_decoder_and_ours_agree(
-    java_command: list[str],
+    tools: JavaTools,
     ours: Path,
     theirs: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for folder in (ours, theirs):
         paths = log_of(folder, "__transaction_state")
-        shown = dump_log_segments(java_command, paths, "--transaction-log-decoder").output
+        shown = dump_log_segments(tools, paths, "--transaction-log-decoder").output
         of_kafka = [
             {name.lower(): value for name, value in json.loads(parts["value"])["data"].items()}
             for parts in map(RECORD.match, shown.splitlines())

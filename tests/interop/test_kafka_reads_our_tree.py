@@ -20,6 +20,7 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 from support.broker_cluster import BROKER_IDS, BrokerCluster, View
 from support.config_cases import BROKER, SET, TOPIC
 from support.config_requests import alter_configs, describe_config
+from support.kafka_jars import KAFKA_3_9_FOLDER, kafka_jars
 from support.kafka_process import KafkaZooKeeperProcess
 from support.raw_connection import RawConnection
 
@@ -27,8 +28,6 @@ from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.testing.waiting import wait_until
 from odradek.tools.zookeeper_process import ZooKeeperProcess
-
-from .conftest import kafka_3_9_jars
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(880)]
 
@@ -98,7 +97,7 @@ def our_life(
 @pytest.fixture(scope="module")
 def kafkas(our_life: OurLife) -> Iterator[Brokers]:
     """Three Kafka brokers with the ids and the files of ours."""
-    libs = kafka_3_9_jars()
+    libs = kafka_jars(KAFKA_3_9_FOLDER)
     cluster = our_life.cluster
 
     def start(broker_id: int) -> KafkaZooKeeperProcess:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.java_tools import JavaTools
 from support.side_by_side import Both
 
 from odradek.tools.conformance.brokers import (
@@ -56,10 +57,10 @@ def login(folder: Path, user: Login) -> str:
 
 
 def test_acls_are_added_listed_and_removed(
-    addresses: tuple[str, str], java_command: list[str], tmp_path: Path
+    addresses: tuple[str, str], tools: JavaTools, tmp_path: Path
 ) -> None:
     tool = (ACLS, "--command-config", login(tmp_path, ADMIN))
-    both = Both(java_command, addresses, tool)
+    both = Both(tools, addresses, tool)
     orders = ("--topic", "orders-", "--resource-pattern-type", "prefixed")
     bob = ("--allow-principal", "User:bob")
     added = (
@@ -102,10 +103,10 @@ def test_acls_are_added_listed_and_removed(
 
 
 def test_tokens_are_made_described_renewed_and_expired(
-    addresses: tuple[str, str], java_command: list[str], tmp_path: Path
+    addresses: tuple[str, str], tools: JavaTools, tmp_path: Path
 ) -> None:
     tool = (TOKENS, "--command-config", login(tmp_path, ALICE))
-    both = Both(java_command, addresses, tool, MADE_UP)
+    both = Both(tools, addresses, tool, MADE_UP)
     lifetime = ("--max-life-time-period", "-1")
     made = both.same("--create", *lifetime, "--renewer-principal", "User:bob")
     hmacs = tuple(re.findall(r"[A-Za-z0-9+/]{86}==", text)[0] for text in made)

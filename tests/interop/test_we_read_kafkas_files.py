@@ -17,6 +17,7 @@ from support.dump_log_segments import (
     dump_log_segments,
     entries_of_odradek,
 )
+from support.java_tools import JavaTools
 from support.kafka_process import KafkaProcess, wait_for_text
 from support.log_damage import flip
 
@@ -329,25 +330,23 @@ def files_of(folder: Path, *suffixes: str) -> list[Path]:
 @pytest.mark.parametrize("topic", [*TOPICS, CONSUMER_OFFSETS])
 def test_kafkas_dump_and_ours_agree_on_kafkas_files(
     of_kafka: OfKafka,
-    java_command: list[str],
+    tools: JavaTools,
     capsys: pytest.CaptureFixture[str],
     topic: str,
 ) -> None:
     paths = files_of(of_kafka.closed / f"{topic}-0", *DUMPED)
     if topic == CONSUMER_OFFSETS:
         paths = [path for path in paths if path.suffix != ".log"]
-    dumped = dump_log_segments(java_command, paths, "--deep-iteration", "--print-data-log")
+    dumped = dump_log_segments(tools, paths, "--deep-iteration", "--print-data-log")
     assert main(["log", "dump", "--records", "--json", *map(str, paths)]) == 0
     assert dumped.entries() == entries_of_odradek(capsys.readouterr().out.splitlines())
 
 
 def test_offsets_that_kafka_keeps_are_decoded_by_both(
-    of_kafka: OfKafka, java_command: list[str], capsys: pytest.CaptureFixture[str]
+    of_kafka: OfKafka, tools: JavaTools, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = files_of(of_kafka.closed / f"{CONSUMER_OFFSETS}-0", ".log")
-    theirs = decoded_offsets_of_kafka(
-        dump_log_segments(java_command, paths, "--offsets-decoder").output
-    )
+    theirs = decoded_offsets_of_kafka(dump_log_segments(tools, paths, "--offsets-decoder").output)
     assert main(["log", "dump", "--offsets", "--json", *map(str, paths)]) == 0
     assert theirs == decoded_offsets_of_odradek(capsys.readouterr().out.splitlines())
     assert any(value and value.get("offset") == 1500 for _, _, _, value in theirs)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from odradek.protocol.internal.versioned import CONSUMER_OFFSETS
 
+from .java_tools import JavaTools
+
 TOOL = "org.apache.kafka.tools.DumpLogSegments"
-RUN_SECONDS_MAX = 300
 
 PAIR = re.compile(r"([A-Za-z]+): (\S+)")
 CONTENT = re.compile(r" headerKeys: \[(.*?)\](?: key: (?P<key>.*?))?(?: payload: (?P<value>.*))?$")
@@ -39,16 +39,10 @@ class Dumped(NamedTuple):
         return {path: entries for path, entries in found.items() if entries}
 
 
-def dump_log_segments(java_command: Sequence[str], paths: Iterable[Path], *options: str) -> Dumped:
+def dump_log_segments(tools: JavaTools, paths: Iterable[Path], *options: str) -> Dumped:
     """Run the tool on some files, all at once."""
     files = ",".join(str(path) for path in paths)
-    done = subprocess.run(
-        [*java_command, TOOL, *options, "--files", files],
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
+    done = tools.run(TOOL, *options, "--files", files)
     assert done.returncode == 0, done.stderr[-3000:]
     return Dumped(done.stdout, done.stderr)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-COMMAND_SECONDS_MAX = 300
+from .java_tools import JavaTools
+
 SETTLED_SECONDS = 60.0
+NUMBERED_CLIENT = re.compile(r"adminclient-\d+")
+"""Java numbers the clients of a process."""
 
 
 class Outcome(NamedTuple):
@@ -31,13 +33,13 @@ class Both(NamedTuple):
     """The two brokers, and a tool of Kafka's.
 
     Attributes:
-        java_command: what goes before its class.
+        tools: what runs it.
         addresses: Kafka's and odradek's.
         tool: its class, and what each of its commands begins with.
         made_up: what each broker makes up: a pattern, and what stands for it.
     """
 
-    java_command: list[str]
+    tools: JavaTools
     addresses: tuple[str, str]
     tool: tuple[str, ...]
     made_up: tuple[tuple[str, str], ...] = ()
@@ -46,14 +48,13 @@ class Both(NamedTuple):
         """Run a command on both; what one of them has made up goes behind it."""
 
         def run_one(address: str, own: str) -> Outcome:
-            command = [*self.java_command, self.tool[0], "--bootstrap-server", address]
-            command += [*self.tool[1:], *arguments, *filter(None, [own])]
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, check=False
+            name, *options = self.tool
+            done = self.tools.run(
+                name, "--bootstrap-server", address, *options, *arguments, *filter(None, [own])
             )
             # A fault is an exception with its stack: what it says is in its first lines.
             fault = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
-            text = "\n".join(fault).replace(address, "BROKER")
+            text = NUMBERED_CLIENT.sub("CLIENT", "\n".join(fault).replace(address, "BROKER"))
             lines = sorted(map(in_order, done.stdout.splitlines()))
             return Outcome(done.returncode, lines, text, done.stdout)
 

@@ -1,3 +1,5 @@
+package odradek.interop;
+
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.common.config.types.Password;
@@ -9,7 +11,9 @@ import org.apache.kafka.security.PasswordEncoder;
  * Arguments: encode or decode, the secret, key factory, cipher, key length, iterations, then texts.
  * Prints what became of each text on a line of its own.
  */
-public class PasswordEncoding {
+public final class PasswordEncoding {
+    private PasswordEncoding() {}
+
     public static void main(String[] arguments) throws Exception {
         PasswordEncoder encoder = PasswordEncoder.encrypting(
             new Password(arguments[1]),
