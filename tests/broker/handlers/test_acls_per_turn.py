@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.unsynced_store import UnsyncedStore
+from support.work_per_turn import CALLS_PER_TURN_MAX, Work
 
 from odradek.broker.dynamic_config.acl_manager import ENTRIES_MAX
 from odradek.common.acl import (
@@ -24,7 +25,7 @@ from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
 from odradek.protocol import messages
 
 from .conftest import Bench
-from .test_work_per_turn import CALLS_PER_TURN_MAX, Work, work
+from .test_work_per_turn import work
 
 __all__ = ["work"]
 
