@@ -122,7 +122,9 @@ def lanes_to(server: CountingServer, count: int) -> Iterator[list[Lane]]:
 
 
 @pytest.mark.parametrize(("connections", "depth"), [(1, 1), (1, 8), (3, 1), (4, 5)])
-def test_never_more_in_flight_than_asked_and_all_of_it_used(connections: int, depth: int) -> None:
+def test_never_more_in_flight_than_requested_and_all_of_it_used(
+    connections: int, depth: int
+) -> None:
     latencies = array("d")
     most = 3 * depth * connections
     with CountingServer(GOOD) as server, lanes_to(server, connections) as lanes:
@@ -170,7 +172,7 @@ def test_what_is_no_answer_ends_the_load_in_a_sentence(
         drive(lanes, 2, 60.0, array("d"))
 
 
-def test_answers_that_nobody_asked_for_are_told() -> None:
+def test_answers_that_nobody_requested_are_reported() -> None:
     with (
         CountingServer(GOOD, extra=2) as server,
         lanes_to(server, 1) as lanes,
@@ -179,7 +181,7 @@ def test_answers_that_nobody_asked_for_are_told() -> None:
         drive(lanes, 2, 0.0, array("d"))
 
 
-def test_broker_that_is_no_kafka_is_told() -> None:
+def test_broker_that_is_no_kafka_is_reported() -> None:
     with CountingServer(b"") as server, pytest.raises(BenchError, match="is no Kafka broker"):
         Wire("127.0.0.1", server.port)
 

@@ -170,6 +170,6 @@ def test_client_that_is_not_installed_is_named(
         load_named(load).run(target, SECONDS)
 
 
-def test_names_of_loads_are_unique_and_told() -> None:
+def test_names_of_loads_are_unique_and_reported() -> None:
     assert len({load.name for load in LOADS}) == len(LOADS)
     assert all(load.about for load in LOADS)

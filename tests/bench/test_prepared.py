@@ -66,12 +66,12 @@ def test_fetch_moves_offset_and_session_epoch(version: int) -> None:
     assert offsets == [123_456_789_012, 0, 0]
 
 
-def test_broker_too_old_for_sessions_is_told() -> None:
+def test_broker_too_old_for_sessions_is_reported() -> None:
     with pytest.raises(Unavailable, match="serves FETCH up to version 6"):
         FetchRequest(Versions(FETCH, 6), TOPIC, max_wait_ms=0, session_epoch=0)
 
 
-def test_api_that_a_broker_lacks_is_told() -> None:
+def test_api_that_a_broker_lacks_is_reported() -> None:
     with pytest.raises(Unavailable, match="serves PRODUCE at versions"):
         Produce(Versions(FETCH, 12), TOPIC, one_record(1))
 

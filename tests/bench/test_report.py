@@ -65,7 +65,7 @@ def test_columns_are_those_that_any_load_has() -> None:
     assert columns(LOADS) == ["rate", "p50_ms", "ready_s", "requests"]
 
 
-def test_loader_that_had_no_time_left_is_told() -> None:
+def test_loader_that_had_no_time_left_is_reported() -> None:
     assert is_loader_bound({"rate": 100_000.0, "loader_us": 9.5})
     assert not is_loader_bound({"rate": 100_000.0, "loader_us": 5.0})
     assert not is_loader_bound({"p50_ms": 1.0, "loader_us": 900.0})

@@ -73,7 +73,7 @@ def test_operations_have_any_spelling(text: str) -> None:
     assert operation_of(text) is Operation.DESCRIBE_CONFIGS
 
 
-def test_an_unknown_operation_is_told_which_there_are() -> None:
+def test_an_unknown_operation_is_refused_with_the_known_ones() -> None:
     with pytest.raises(CommandError, match="no operation 'any'; it is one of All, Read, Write,"):
         operation_of("any")
 
@@ -114,7 +114,7 @@ def test_kafkas_conveniences_are_what_kafka_acls_makes_of_them() -> None:
         ),
     ],
 )
-def test_what_describes_no_acl_is_told_what_is_missing(
+def test_what_describes_no_acl_is_refused_with_what_is_missing(
     resources: list[Resource], operations: list[str] | None, roles: Roles, sentence: str
 ) -> None:
     with pytest.raises(CommandError, match=sentence):
@@ -156,7 +156,7 @@ def test_a_removal_takes_all_that_is_left_out() -> None:
         ),
     ],
 )
-def test_an_acl_is_told_in_the_options_that_name_it(made: AclBinding, options: str) -> None:
+def test_an_acl_is_described_by_the_options_that_name_it(made: AclBinding, options: str) -> None:
     assert options_for(made) == options
 
 
@@ -178,7 +178,7 @@ def test_a_denial_is_what_refuses_though_another_acl_allows() -> None:
         (acl(Operation.READ), "another operation"),
     ],
 )
-def test_what_does_not_apply_is_told_why(present: AclBinding, why: str) -> None:
+def test_what_does_not_apply_is_explained(present: AclBinding, why: str) -> None:
     told = explain(("User:alice", None), Operation.WRITE, ORDERS, [present])
     assert not told.decision.is_allowed
     assert told.decision.acl is None
@@ -187,14 +187,14 @@ def test_what_does_not_apply_is_told_why(present: AclBinding, why: str) -> None:
     assert told.remedy == "odradek acls add --allow User:alice --operation Write --topic orders"
 
 
-def test_an_implied_operation_is_told_so() -> None:
+def test_an_implied_operation_is_reported() -> None:
     told = explain(("User:alice", None), Operation.DESCRIBE, ORDERS, [acl(Operation.WRITE)])
     assert told.decision.is_allowed
     assert told.remedy is None
     assert [why for _, why in told.acls] == ["allows it: Write includes Describe"]
 
 
-def test_rules_without_an_acl_are_told() -> None:
+def test_rules_without_an_acl_are_reported() -> None:
     who = ("User:alice", "10.0.0.1")
     nothing = explain(who, Operation.READ, ORDERS, [])
     assert nothing.as_json()["rule"] == "DefaultDeny"

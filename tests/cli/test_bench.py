@@ -70,7 +70,7 @@ def test_runs_are_compared(odradek: Odradek, broker: BrokerProcess, tmp_path: Pa
     assert "on another machine (processor)" in done.err
 
 
-def test_broker_that_was_named_is_told_of_and_left_clean(
+def test_broker_that_was_named_is_reported_and_left_clean(
     odradek: Odradek, broker: BrokerProcess
 ) -> None:
     done = odradek(
@@ -104,7 +104,7 @@ def test_list_tells_every_load_and_runs_none(odradek: Odradek) -> None:
         (("--plot", "picture.words"), "picture.words cannot be drawn"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_anything_runs(
+def test_what_cannot_be_done_is_reported_before_anything_runs(
     odradek: Odradek, options: tuple[str, ...], sentence: str
 ) -> None:
     done = odradek("bench", *options)
@@ -232,7 +232,7 @@ def test_command_that_is_killed_takes_its_load_with_it(
     assert topics_of_loads(broker.port) == []
 
 
-def test_load_that_is_killed_is_told_and_its_topic_removed(
+def test_load_that_is_killed_is_reported_and_its_topic_removed(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     with running(tmp_path, "-b", broker.bootstrap, *LONG) as run:

@@ -91,7 +91,7 @@ def test_a_pipe_gets_one_table(odradek, three):
 
 
 @pytest.mark.usefixtures("patience")
-def test_metrics_add_rates_and_lag_and_one_that_is_not_there_is_told(odradek, three):
+def test_metrics_add_rates_and_lag_and_one_that_is_not_there_is_reported(odradek, three):
     arguments = [each for url in three.metrics_urls[:2] for each in ("--metrics", url)]
     outcome = odradek(
         "cluster", "--json", "-b", three.bootstrap, *arguments, "--metrics", "127.0.0.1:1"
@@ -151,7 +151,7 @@ def has_lost_broker_3(view: View) -> bool:
 
 
 @pytest.mark.usefixtures("patience")
-def test_partitions_in_trouble_are_told_with_what_is_missing(
+def test_partitions_in_trouble_are_reported_with_what_is_missing(
     odradek: Odradek, tmp_path: Path
 ) -> None:
     with BrokerCluster(tmp_path / "cluster") as cluster:

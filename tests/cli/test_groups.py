@@ -129,7 +129,7 @@ def test_names_steer_no_terminal(on_broker: Odradek, broker: Any, filled: str, g
     assert hostile in {row["group"] for row in rows}
 
 
-def test_list_shows_only_what_is_asked_for(on_broker: Odradek, filled: str, group: str) -> None:
+def test_list_shows_only_what_is_requested(on_broker: Odradek, filled: str, group: str) -> None:
     read_as(on_broker, filled, group, "-n", 1)
 
     def listed(*options: str) -> set[str]:

@@ -132,7 +132,7 @@ def test_the_first_look_says_that_nothing_was_changed(reset: Odradek, filled: st
     assert done.err == ""
 
 
-def test_an_offset_past_the_end_is_told(reset: Odradek, filled: str) -> None:
+def test_an_offset_past_the_end_is_reported(reset: Odradek, filled: str) -> None:
     shown = reset("-t", f"{filled}:0", "--to-offset", 99)
     assert f"{filled}:0 has no offset 99; its nearest is 10" in shown.err
 
@@ -188,7 +188,7 @@ def test_several_groups_stand_in_one_file(
         ("{group}-not,{topic},0,1\n", "has no offsets for group"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_with_its_line(
+def test_a_file_that_cannot_be_used_is_reported_with_its_line(
     reset: Odradek, filled: str, group: str, tmp_path: Path, text: str, sentence: str
 ) -> None:
     path = tmp_path / "offsets.csv"
@@ -196,7 +196,9 @@ def test_a_file_that_cannot_be_used_is_told_with_its_line(
     assert sentence in reset("--from-file", path, code=1).err
 
 
-def test_what_does_not_go_together_is_told(on_broker: Odradek, reset: Odradek, filled: str) -> None:
+def test_what_does_not_go_together_is_reported(
+    on_broker: Odradek, reset: Odradek, filled: str
+) -> None:
     def refusal(*options: object) -> str:
         return reset(*options, code=1).err
 

@@ -166,7 +166,9 @@ def test_dump_shows_every_kind_of_file(odradek, root: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_dump_holds_index_entries_to_the_log_when_asked(odradek, root: Path, suffix: str) -> None:
+def test_dump_holds_index_entries_to_the_log_when_requested(
+    odradek, root: Path, suffix: str
+) -> None:
     path = segment_paths(root)[1].with_suffix(suffix)
     assert odradek("log", "dump", path, "--verify").code == 0
     flip(path, path.stat().st_size - 1)

@@ -154,7 +154,7 @@ def test_a_silent_peer_is_no_broker_either(
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:", ":9092", "host:0", "host:65536", "a:1,b"])
-def test_what_is_no_address_is_told_so(odradek: Odradek, address: str) -> None:
+def test_what_is_no_address_is_reported(odradek: Odradek, address: str) -> None:
     outcome = odradek("topics", "list", "-b", address)
     assert outcome.code == 1
     assert "is no broker's address; write HOST:PORT" in outcome.err

@@ -204,7 +204,7 @@ def test_columns_beside_the_value(on_broker: Odradek, broker: Any, created: str)
     ],
     ids=lambda parameter: " ".join(parameter) if isinstance(parameter, list) else "",
 )
-def test_reading_starts_and_stops_where_asked(
+def test_reading_starts_and_stops_where_requested(
     on_broker: Odradek, broker: Any, created: str, start: list[str], expected: range
 ) -> None:
     fill(broker, created, 10)
@@ -212,7 +212,7 @@ def test_reading_starts_and_stops_where_asked(
     assert outcome.lines == [f"v{number}" for number in expected]
 
 
-def test_only_the_partition_asked_for(on_broker: Odradek, broker: Any, created: str) -> None:
+def test_only_the_partition_requested(on_broker: Odradek, broker: Any, created: str) -> None:
     fill(broker, created, 2, partition=0)
     fill(broker, created, 3, partition=1)
     assert len(on_broker("consume", created, "--from-beginning", "-e", "-p", 1).lines) == 3
@@ -240,7 +240,7 @@ def test_consume_of_a_missing_topic_creates_none(on_broker: Odradek, topic: str)
         (("--from-time", "yesterday"), "'yesterday' is no time"),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
+def test_options_that_do_not_go_together_are_reported(
     on_broker: Odradek, created: str, arguments: tuple[str, ...], sentence: str
 ) -> None:
     assert sentence in on_broker("consume", created, *arguments, code=1).err

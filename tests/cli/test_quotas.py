@@ -53,7 +53,7 @@ def test_quotas_are_set_listed_and_removed(on_broker: Odradek) -> None:
         (("--ip", "10.0.0.1", "--user", "a", "producer_byte_rate=1"), "--ip has quotas of its"),
     ],
 )
-def test_what_is_no_quota_is_told_why(
+def test_what_is_no_quota_is_refused_with_a_reason(
     odradek: Odradek, arguments: tuple[str, ...], sentence: str
 ) -> None:
     outcome = odradek("quotas", "set", *arguments)

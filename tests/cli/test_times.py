@@ -36,7 +36,7 @@ def test_durations_are_read_as_java_and_as_people_write_them(text: str, millisec
 @pytest.mark.parametrize(
     "text", ["", "P", "PT", "P1", "1H", "PT1D", "P1M", "-PT1H", "1.5h", "soon"]
 )
-def test_what_is_no_duration_is_told_so(text: str) -> None:
+def test_what_is_no_duration_is_reported(text: str) -> None:
     with pytest.raises(CommandError, match="is no duration; write one such as"):
         parse_duration_ms(text)
 

@@ -66,12 +66,12 @@ def test_file_may_be_named_in_the_environment_and_name_the_brokers(
 
 
 @pytest.mark.usefixtures("impatience")
-def test_plain_command_at_a_tls_broker_is_told_what_to_do(on_broker: Odradek) -> None:
+def test_plain_command_at_a_tls_broker_says_what_to_do(on_broker: Odradek) -> None:
     assert "if it speaks TLS, say how in a file" in on_broker("groups", "list", code=1).err
 
 
 @pytest.mark.usefixtures("impatience")
-def test_command_without_a_certificate_is_told_so(
+def test_command_without_a_certificate_gets_the_reason(
     on_broker: Odradek, broker: Broker, tmp_path: Path
 ) -> None:
     config = written(tmp_path, broker.client_settings("java", certificate=False))
@@ -114,7 +114,7 @@ def test_command_that_does_not_trust_the_broker_says_so(
         ),
     ],
 )
-def test_settings_that_cannot_be_used_are_told_in_a_sentence(
+def test_settings_that_cannot_be_used_are_reported_in_a_sentence(
     odradek: Odradek, tmp_path: Path, settings: dict[str, str], sentence: str
 ) -> None:
     for command in (("topics", "list"), ("cluster", "--once"), ("bench", "-b", "localhost:1")):

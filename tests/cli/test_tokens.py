@@ -60,7 +60,7 @@ def test_a_token_is_made_used_renewed_and_ended(
     assert "refused" in on_broker("topics", "list", "--command-config", token, code=1).err
 
 
-def test_what_is_no_hmac_is_told_without_repeating_it(odradek: Odradek) -> None:
+def test_what_is_no_hmac_is_reported_without_repeating_it(odradek: Odradek) -> None:
     outcome = odradek("tokens", "renew", stdin=b"n\xc3\xb6 hmac\n")
     assert outcome.code == 1
     assert "that is no token's HMAC; it is what 'odradek tokens create' shows" in outcome.err

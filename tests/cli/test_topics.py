@@ -27,7 +27,7 @@ def settings_of(admin: KafkaAdminClient, topic: str) -> dict[str, str]:
     return {key: entry["value"] for key, entry in entries.items()}
 
 
-def test_create_makes_the_topic_as_asked(
+def test_create_makes_the_topic_as_requested(
     on_broker: Odradek, admin: KafkaAdminClient, topic: str
 ) -> None:
     on_broker("topics", "create", topic, "--partitions", 3, "-c", "retention.ms=5000")

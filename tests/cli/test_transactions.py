@@ -73,7 +73,7 @@ def test_an_open_transaction_is_shown_and_its_end_too(
     assert producers(on_broker, f"{created}:0") == []
 
 
-def test_list_shows_only_what_is_asked_for(on_broker: Odradek, broker: Any, created: str) -> None:
+def test_list_shows_only_what_is_requested(on_broker: Odradek, broker: Any, created: str) -> None:
     first, second = f"a-{created}", f"b-{created}"
     with (
         open_transaction(broker, created, first),
@@ -149,7 +149,7 @@ def test_a_hanging_transaction_is_found_and_aborted(
     assert "no transaction hangs there" in odradek("transactions", "find-hanging").err
 
 
-def test_what_cannot_be_done_is_told_in_a_sentence(on_broker: Odradek, created: str) -> None:
+def test_what_cannot_be_done_is_reported_in_a_sentence(on_broker: Odradek, created: str) -> None:
     def refusal(*arguments: object) -> str:
         outcome = on_broker("transactions", *arguments, code=1)
         assert outcome.err.startswith("odradek: error: ")

@@ -144,7 +144,7 @@ def test_a_folder_that_is_no_clusters_is_left_alone(odradek: Odradek, tmp_path: 
         (("a",), "the password is empty"),
     ],
 )
-def test_what_cannot_be_a_user_is_told_why(
+def test_what_cannot_be_a_user_is_refused_with_a_reason(
     odradek: Odradek, arguments: tuple[str, ...], sentence: str
 ) -> None:
     outcome = odradek("users", "add", *arguments)

@@ -102,7 +102,7 @@ async def test_a_batch_goes_to_the_leader_and_its_offset_comes_back(make_client,
     assert read == [(b"key", b"value", 1_700_000_000_000, [("h", b"1")]), (None, None, 5, [])]
 
 
-async def test_a_batch_is_compressed_if_asked_for(make_client, cluster):
+async def test_a_batch_is_compressed_if_requested(make_client, cluster):
     async with make_client() as client:
         await BatchProducer(client, compression=Compression.GZIP).send("t", 0, [RECORD])
     assert batches(cluster)[0][1].compression is Compression.GZIP
@@ -340,7 +340,7 @@ async def test_the_batches_of_a_partition_are_sent_one_after_the_other(
     assert sorted(stamp[2] for stamp in stamps(cluster)) == [0, 1, 2]
 
 
-async def test_a_producer_id_that_cannot_be_given_yet_is_asked_for_again(
+async def test_a_producer_id_that_cannot_be_given_yet_is_requested_again(
     make_client, cluster, ids, autojump_clock
 ):
     give = cluster.brokers[1].answers[ApiKey.INIT_PRODUCER_ID]

@@ -247,7 +247,7 @@ def test_other_errors_end_the_membership(code):
 
 
 @pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest, HeartbeatRequest])
-def test_a_coordinator_that_is_not_ready_is_asked_the_same_again(kind):
+def test_a_coordinator_that_is_not_ready_is_queried_the_same_again(kind):
     bench = Bench()
     if kind is SyncGroupRequest:
         bench.join()

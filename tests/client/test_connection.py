@@ -130,7 +130,7 @@ async def test_fixed_versions_need_no_asking(connect, broker):
     assert [(r.api_key, r.version) for r in broker.requests] == [(ApiKey.METADATA, 5)]
 
 
-async def test_versions_are_asked_for_again_as_the_broker_can_read_them(connect, broker):
+async def test_versions_are_requested_again_as_the_broker_can_read_them(connect, broker):
     def old(received: Received):
         if received.version <= 2:
             return api_versions()
@@ -444,7 +444,7 @@ async def test_an_unreachable_address_says_why():
             raise AssertionError("it is not ready")
 
 
-def test_brokers_are_told_the_version_that_is_released():
+def test_brokers_get_the_version_that_is_released():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert project["project"]["version"] == SOFTWARE_VERSION
 

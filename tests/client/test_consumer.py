@@ -236,7 +236,7 @@ async def test_offsets_are_committed_with_their_metadata_and_epoch(broker, topic
             assert found[topic, 0].leader_epoch >= 0
 
 
-async def test_the_record_at_hand_is_not_committed_before_the_next_is_asked_for(broker, topic):
+async def test_the_record_at_hand_is_not_committed_before_the_next_is_requested(broker, topic):
     group = f"g-{topic}"
     async with KafkaClient(broker.bootstrap) as client:
         await create(client, topic)
@@ -441,7 +441,7 @@ async def test_an_assignor_that_the_broker_has_not_is_an_error(broker, topic):
     assert raised.value.code == ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
-async def test_two_members_without_a_common_assignor_are_told(broker, topic):
+async def test_two_members_without_a_common_assignor_get_an_error(broker, topic):
     async with KafkaClient(broker.bootstrap) as client:
         await create(client, topic)
         group = f"g-{topic}"

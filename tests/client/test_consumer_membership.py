@@ -139,7 +139,7 @@ def test_a_target_that_changes_meanwhile_is_reconciled_next():
     assert bench.member.rebalance == Rebalance(assigned=parts("a", 1))
 
 
-def test_topics_without_a_name_are_asked_for_and_the_others_are_not_kept_waiting():
+def test_topics_without_a_name_are_requested_and_the_others_are_not_kept_waiting():
     bench = Bench()
     bench.answer(bench.sent(), 1, a=(0,), unknown=(3,))
     assert bench.member.next_step(0) == ResolveTopics(frozenset({b"u" * 16}))
@@ -189,7 +189,7 @@ def test_without_an_answer_everything_is_said_again():
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ],
 )
-def test_a_coordinator_that_is_not_ready_is_asked_again_and_nothing_is_lost(code):
+def test_a_coordinator_that_is_not_ready_is_queried_again_and_nothing_is_lost(code):
     bench = Bench()
     bench.join(a=(0,))
     bench.now_ms = INTERVAL_MS

@@ -85,7 +85,7 @@ def test_a_batch_that_is_cut_off_is_not_there_yet():
     assert values_of(data) == ([b"a"], 1)
 
 
-def test_a_batch_larger_than_what_was_asked_for_is_said_to_be():
+def test_a_batch_larger_than_what_was_requested_is_said_to_be():
     with pytest.raises(KafkaError, match="the batch at offset 5 of partition 0") as raised:
         read_records("t", 0, 5, batch(5, b"a")[:-1])
     assert raised.value.code == ErrorCode.MESSAGE_TOO_LARGE
@@ -211,7 +211,7 @@ async def poll_until_records(fetcher: Fetcher):
                 return records
 
 
-async def test_each_leader_is_asked_and_positions_move_on(make_client, cluster):
+async def test_each_leader_is_queried_and_positions_move_on(make_client, cluster):
     async with make_client() as client:
         await client.wait_for_topic("t")
         fetcher = Fetcher(client)
@@ -394,7 +394,7 @@ def offsets(received: Received, error: int = 0) -> ListOffsetsResponse:
     return ListOffsetsResponse(topics=topics)
 
 
-async def test_offsets_are_asked_of_each_leader(make_client, cluster):
+async def test_offsets_are_requested_of_each_leader(make_client, cluster):
     cluster.answer_all(ApiKey.LIST_OFFSETS, offsets)
     async with make_client() as client:
         found = await Fetcher(client).list_offsets(
@@ -412,7 +412,7 @@ async def test_offsets_are_asked_of_each_leader(make_client, cluster):
     ]
 
 
-async def test_offsets_that_cannot_be_told_yet_are_asked_for_again(
+async def test_offsets_that_cannot_be_reported_yet_are_requested_again(
     make_client, cluster, autojump_clock
 ):
     refusals = [ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -434,7 +434,7 @@ async def test_offsets_of_a_leader_that_stays_away_are_given_up(
         assert trio.current_time() <= 3.01
 
 
-async def test_offsets_that_an_answer_leaves_out_are_not_asked_for_without_a_pause(
+async def test_offsets_that_an_answer_leaves_out_are_not_requested_without_a_pause(
     make_client, cluster, autojump_clock
 ):
     cluster.answer_all(ApiKey.LIST_OFFSETS, lambda received: ListOffsetsResponse())

@@ -84,7 +84,7 @@ def deleting(where: Mapping[str, int], node_id: int):
     return answer
 
 
-async def test_each_coordinator_is_asked_about_its_own(cluster, client, autojump_clock) -> None:
+async def test_each_coordinator_is_queried_about_its_own(cluster, client, autojump_clock) -> None:
     where = {"a": 1, "b": 2, "c": 1}
     coordinate(cluster, where)
     for node_id, broker in cluster.brokers.items():
@@ -116,7 +116,7 @@ async def test_a_coordinator_that_moved_is_found_again(cluster, client, autojump
 
 
 @pytest.mark.parametrize("dead", [1, 2])
-async def test_another_broker_is_asked_where_one_is_gone(
+async def test_another_broker_is_queried_where_one_is_gone(
     cluster, client, autojump_clock, dead: int
 ) -> None:
     where = {"a": 3 - dead}
@@ -130,7 +130,7 @@ async def test_another_broker_is_asked_where_one_is_gone(
         assert await GroupAdmin(client).delete(["a"]) == {"a": ErrorCode.NONE}
 
 
-async def test_a_coordinator_that_does_not_come_is_told_in_the_end(
+async def test_a_coordinator_that_does_not_come_is_reported_in_the_end(
     cluster, client, autojump_clock
 ) -> None:
     coordinate(cluster, {})
@@ -141,7 +141,7 @@ async def test_a_coordinator_that_does_not_come_is_told_in_the_end(
     assert "'a'" in str(refusal.value)
 
 
-async def test_what_no_waiting_mends_is_told_at_once(cluster, client, autojump_clock) -> None:
+async def test_what_no_waiting_mends_is_reported_at_once(cluster, client, autojump_clock) -> None:
     make = messages.FindCoordinatorResponse
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     cluster.answer_all(
@@ -248,7 +248,7 @@ def test_what_a_member_did_not_say_as_consumers_do_is_left_out(
     assert (member.topics, member.assignment) == ((), ())
 
 
-async def test_a_filter_that_a_broker_is_too_old_for_is_told(
+async def test_a_filter_that_a_broker_is_too_old_for_is_reported(
     cluster, client, autojump_clock
 ) -> None:
     async with client:

@@ -225,7 +225,7 @@ async def test_a_client_finds_a_cluster_that_has_moved_by_its_bootstrap_addresse
             version = (await client.wait_for_metadata(version, timeout_ms=30_000)).version
 
 
-async def test_old_brokers_are_asked_in_their_own_way(make_client, cluster):
+async def test_old_brokers_are_queried_in_their_own_way(make_client, cluster):
     served = {ApiKey.METADATA: (0, 0), ApiKey.API_VERSIONS: (0, 0)}
     cluster.answer_all(ApiKey.API_VERSIONS, lambda received: api_versions(served))
     async with make_client(all_topics=True) as client:
@@ -246,7 +246,7 @@ async def test_whether_asking_may_create_a_topic_is_the_settings_word(
 # --- Waiting --------------------------------------------------------------------------------
 
 
-async def test_all_who_wait_for_newer_metadata_are_told(make_client, autojump_clock):
+async def test_all_who_wait_for_newer_metadata_are_notified(make_client, autojump_clock):
     seen = []
 
     async def wait(client, version):

@@ -93,7 +93,7 @@ async def test_an_idempotent_producer_is_accepted_batch_after_batch(broker, topi
                 assert result.base_offset == 5 * batch
 
 
-async def test_offsets_are_told(broker, topic):
+async def test_offsets_are_reported(broker, topic):
     async with KafkaClient(broker.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 1, 1)])
         await BatchProducer(client).send(topic, 0, numbered(0, 10))
@@ -172,7 +172,7 @@ async def test_a_cluster_is_administered(broker, topic):
         assert raised.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_brokers_own_settings_are_asked_of_that_broker(broker):
+async def test_a_brokers_own_settings_are_requested_of_that_broker(broker):
     async with KafkaClient(broker.bootstrap) as client:
         cluster = await client.refresh_metadata()
         node_id = min(cluster.nodes)
@@ -261,7 +261,7 @@ async def test_a_request_in_flight_fails_when_its_broker_is_killed(start_broker,
         await client.wait_for_metadata(version)
 
 
-async def test_nobody_at_the_bootstrap_address_is_told_in_time():
+async def test_nobody_at_the_bootstrap_address_is_reported_in_time():
     async with KafkaClient("127.0.0.1:1") as client:
         with pytest.raises(DisconnectedError):
             await client.network.send(client.cluster.nodes[-1], MetadataRequest(topics=None))

@@ -60,7 +60,7 @@ def test_a_partial_answer_is_merged_with_the_topics_known_and_replaces_the_broke
     assert set(metadata.cluster.nodes) == {1, 3}
 
 
-def test_topics_that_nobody_asked_for_are_not_kept():
+def test_topics_that_nobody_requested_are_not_kept():
     metadata = make_metadata("t")
     metadata.update(answer(topic("t", partition(0, 1)), topic("other", partition(0, 1))), 0)
     assert set(metadata.cluster.topics) == {"t"}
@@ -254,7 +254,7 @@ def test_a_fatal_error_is_raised_once():
     metadata.raise_fatal_error()
 
 
-def test_a_topic_asked_for_by_an_id_that_nobody_knows_is_passed_over():
+def test_a_topic_requested_by_an_id_that_nobody_knows_is_passed_over():
     metadata = make_metadata("t")
     unknown = topic(None, topic_id=NEW_ID, error=ErrorCode.UNKNOWN_TOPIC_ID)
     metadata.update(answer(unknown, topic("t", partition(0, 1))), 0)

@@ -134,7 +134,7 @@ def test_a_periodic_update_forgets_that_answers_said_nothing_new():
     assert metadata.time_to_allow_update(MAX_AGE_MS) == BACKOFF_MS
 
 
-def test_a_new_topic_is_asked_for_at_once_and_alone():
+def test_a_new_topic_is_requested_at_once_and_alone():
     metadata = make_metadata("t")
     metadata.update(NEWS, 1_000)
     metadata.add_topic("new", 1_000)
@@ -155,7 +155,7 @@ def test_a_partial_answer_leaves_the_age_of_the_rest_as_it_is():
     assert not metadata.is_update_requested
 
 
-def test_a_topic_added_while_an_answer_is_on_its_way_is_asked_for_afterwards():
+def test_a_topic_added_while_an_answer_is_on_its_way_is_requested_afterwards():
     metadata = make_metadata("t")
     query = metadata.next_query(0)
     metadata.add_topic("late", 0)
@@ -164,7 +164,7 @@ def test_a_topic_added_while_an_answer_is_on_its_way_is_asked_for_afterwards():
     assert metadata.next_query(0).topics == ["late"]
 
 
-def test_everything_is_asked_for_when_an_update_was_requested_beside_a_new_topic():
+def test_everything_is_requested_when_an_update_was_requested_beside_a_new_topic():
     metadata = make_metadata("t")
     metadata.update(NEWS, 0)
     metadata.add_topic("new", 0)
@@ -174,7 +174,7 @@ def test_everything_is_asked_for_when_an_update_was_requested_beside_a_new_topic
     assert not query.is_partial
 
 
-def test_all_topics_are_asked_for_where_all_are_kept():
+def test_all_topics_are_requested_where_all_are_kept():
     metadata = make_metadata(all_topics=True)
     metadata.update(answer(topic("any", partition(0, 1))), 0)
     metadata.add_topic("any", 0)
@@ -183,7 +183,7 @@ def test_all_topics_are_asked_for_where_all_are_kept():
     assert "any" in metadata.cluster.topics
 
 
-def test_a_topic_nobody_asked_for_is_forgotten_at_an_update_after_its_idle_time():
+def test_a_topic_nobody_requested_is_forgotten_at_an_update_after_its_idle_time():
     metadata = make_metadata("t", idle_ms=5_000)
     metadata.update(NEWS, 4_999)
     assert metadata.next_query(4_999 + MAX_AGE_MS).topics == ["t"]
@@ -193,7 +193,7 @@ def test_a_topic_nobody_asked_for_is_forgotten_at_an_update_after_its_idle_time(
     assert metadata.epochs.get("t", 0) is None
 
 
-def test_a_topic_that_is_asked_for_again_is_kept_for_longer():
+def test_a_topic_that_is_requested_again_is_kept_for_longer():
     metadata = make_metadata("t", idle_ms=5_000)
     metadata.update(NEWS, 0)
     metadata.add_topic("t", 4_000)
@@ -207,7 +207,7 @@ def test_a_new_topic_does_not_expire_before_it_was_answered():
     assert "t" in metadata.cluster.topics
 
 
-def test_listeners_are_told_of_each_update_with_its_snapshot():
+def test_listeners_are_notified_of_each_update_with_its_snapshot():
     metadata = make_metadata("t")
     seen = []
     metadata.listeners.append(seen.append)

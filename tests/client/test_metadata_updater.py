@@ -92,7 +92,7 @@ def test_the_kinds_of_errors_are_those_of_kafka():
     assert kinds["retriable"] == RETRIABLE_ERRORS - STALE_METADATA_ERRORS
 
 
-def test_a_topic_without_a_leader_is_asked_for_though_it_had_expired():
+def test_a_topic_without_a_leader_is_requested_though_it_had_expired():
     parts = settled("t")
     parts.updater.leader_unknown("forgotten", 10_000)
     assert parts.metadata.next_query(10_000).topics == ["t", "forgotten"]
@@ -116,7 +116,7 @@ def test_while_one_node_is_being_connected_to_no_other_is():
     )
 
 
-def test_a_node_that_is_ready_is_asked_and_only_once_at_a_time():
+def test_a_node_that_is_ready_is_queried_and_only_once_at_a_time():
     parts = Updater()
     parts.make_ready(-1)
     assert isinstance(parts.updater.next_step(0), Ask)
@@ -125,7 +125,7 @@ def test_a_node_that_is_ready_is_asked_and_only_once_at_a_time():
     assert isinstance(parts.updater.next_step(BACKOFF_MS), Ask)
 
 
-def test_the_node_with_the_fewest_requests_in_flight_is_asked():
+def test_the_node_with_the_fewest_requests_in_flight_is_queried():
     parts = settled()
     parts.in_flight = {1: 3, 2: 2}
     parts.metadata.request_update()
@@ -176,7 +176,7 @@ def test_a_connection_lost_while_an_update_was_due_counts_as_a_failed_update():
         assert parts.metadata.time_to_next_update(attempt * 10_000) == BACKOFF_MS * 2**attempt
 
 
-def test_refused_credentials_are_told_to_those_who_wait():
+def test_refused_credentials_are_reported_to_those_who_wait():
     parts = Updater()
     parts.updater.connection_failed(0, AuthenticationError("planted"))
     with pytest.raises(AuthenticationError, match="planted"):

@@ -122,7 +122,7 @@ async def test_a_node_is_connected_to_again_after_a_backoff_that_grows(
     assert pauses == pytest.approx([0.1, 0.2, 0.4], abs=0.01)
 
 
-async def test_a_lost_connection_is_told_and_made_again(
+async def test_a_lost_connection_is_reported_and_made_again(
     make_network, cluster, events, autojump_clock
 ):
     async with make_network() as network:
@@ -134,7 +134,9 @@ async def test_a_lost_connection_is_told_and_made_again(
     assert cluster.attempts == [1, 1]
 
 
-async def test_a_timed_out_request_is_told_as_such(make_network, cluster, events, autojump_clock):
+async def test_a_timed_out_request_is_reported_as_such(
+    make_network, cluster, events, autojump_clock
+):
     cluster.brokers[1].answers[ApiKey.METADATA] = lambda received: SILENCE
     async with make_network() as network:
         with pytest.raises(RequestTimeoutError):
@@ -182,7 +184,7 @@ async def test_a_broker_that_has_waited_itself_is_not_waited_for(
     assert trio.current_time() < 1
 
 
-async def test_a_node_disconnected_from_is_not_told_as_lost(make_network, cluster, events):
+async def test_a_node_disconnected_from_is_not_reported_as_lost(make_network, cluster, events):
     cluster.brokers[1].answers[ApiKey.METADATA] = lambda received: SILENCE
 
     async def send(network):

@@ -100,7 +100,7 @@ def test_a_wrong_correlation_id_is_an_error_that_names_both():
     assert sent.done == []
 
 
-def test_an_answer_that_nobody_asked_for_is_an_error():
+def test_an_answer_that_nobody_requested_is_an_error():
     sent = Sent(heartbeat())
     answer = sent.answer(0)
     sent.pipeline.receive(answer)

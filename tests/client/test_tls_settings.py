@@ -212,7 +212,7 @@ def refused(*, files, tmp_path):
     ]
 
 
-def test_what_cannot_be_used_is_told_in_a_sentence(files, tmp_path):
+def test_what_cannot_be_used_is_reported_in_a_sentence(files, tmp_path):
     for settings, expected in refused(files=files, tmp_path=tmp_path):
         with pytest.raises(TlsError) as refusal:
             context(**{name.replace(".", "__"): value for name, value in settings.items()})

@@ -224,7 +224,7 @@ def test_read_committed_consumer_reads_what_was_not_in_a_transaction(broker, top
             assert [record.value for record in await read(consumer, 1)] == [b"plain"]
 
 
-def test_consumer_without_a_reset_policy_is_told_that_its_offset_is_out_of_range(
+def test_consumer_without_a_reset_policy_learns_that_its_offset_is_out_of_range(
     broker, topic: str
 ) -> None:
     @run

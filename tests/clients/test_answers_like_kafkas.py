@@ -70,13 +70,13 @@ def test_negative_number_of_bytes_is_an_error_where_there_are_records(talk: Talk
         assert the_partition(answer).error_code == error
 
 
-def test_batch_refused_by_the_log_is_told_where_the_log_starts(talk: Talk) -> None:
+def test_batch_refused_by_the_log_is_answered_with_its_start(talk: Talk) -> None:
     wrong = patched(batch(b"v"), RECORDS_COUNT_AT, ">i", 2)
     refused = the_partition(talk.ask(production(talk.name(), {0: wrong}), BY_NAME))
     assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, 0)
 
 
-def test_batch_refused_before_the_log_is_not_told_where_it_starts(talk: Talk) -> None:
+def test_batch_refused_before_the_log_is_answered_without_its_start(talk: Talk) -> None:
     refused = the_partition(talk.ask(production(talk.name(), {0: batch(b"v")[:-1]}), BY_NAME))
     assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, -1)
 

@@ -323,7 +323,7 @@ def test_read_committed_and_uncommitted_read_what_was_not_in_a_transaction(
         assert message.value() == b"plain"
 
 
-def test_consumer_without_a_reset_policy_is_told_that_its_offset_is_out_of_range(
+def test_consumer_without_a_reset_policy_learns_that_its_offset_is_out_of_range(
     create_topic: CreateTopic, consume: Consume
 ) -> None:
     consumer = consume(auto_offset_reset="error")

@@ -300,7 +300,7 @@ def test_who_has_to_give_a_partition_up_may_commit_for_it_until_then(bench: Benc
     assert peer.commit(topic, 3, 5, member_id="m1", epoch=2) == E.NONE
 
 
-def test_who_is_told_committed_offsets_in_which_epoch(bench: Bench) -> None:
+def test_who_gets_committed_offsets_in_which_epoch(bench: Bench) -> None:
     share(bench)
     peer, topic = bench.peer, bench.orders
     peer.commit(topic, 3, 5, member_id="m2", epoch=3)

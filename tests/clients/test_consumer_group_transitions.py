@@ -188,7 +188,7 @@ def test_a_stable_member_gets_more_at_once_where_it_is_free(peer: Peer, topic: T
     assert (reported.epoch, reported.assignment) == (4, {topic.id: {0, 1, 2, 3}})
 
 
-def test_a_member_that_gives_up_is_asked_for_more_when_the_target_moves_on(
+def test_a_member_that_gives_up_has_to_give_up_more_when_the_target_moves_on(
     peer: Peer, topic: Topic
 ) -> None:
     reconciling(peer, topic)

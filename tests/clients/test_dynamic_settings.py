@@ -211,7 +211,7 @@ def test_default_acts_on_topics_without_a_setting_of_their_own(bench: Bench, top
         )
 
 
-def test_sources_of_a_setting_are_told_in_their_order(bench: Bench, topic: str) -> None:
+def test_sources_of_a_setting_are_reported_in_their_order(bench: Bench, topic: str) -> None:
     bench.create(topic)
     key = "log.index.interval.bytes"
     assert bench.setting(BROKER, bench.broker_id, key) == ("4096", "DEFAULT_CONFIG")
@@ -298,7 +298,7 @@ def test_resources_with_settings_are_listed(bench: Bench, topic: str) -> None:
     wait_until(lambda: requested <= listed(), otherwise="the new resources did not come true")
 
 
-def test_logger_is_changed_and_told(bench: Bench) -> None:
+def test_logger_is_changed_and_reported(bench: Bench) -> None:
     kind, own = ConfigResourceType.BROKER_LOGGER, bench.broker_id
     before = bench.describe(kind, own)["root"]["value"]
     bench.alter(kind, own, root="ERROR")

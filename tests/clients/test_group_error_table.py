@@ -29,15 +29,15 @@ AT_THE_SEAM: dict[tuple[str, str], str] = {
     ("OffsetCommit", GROUP_REFUSED): COMMITS_REFUSED,
     ("OffsetCommit", TOPIC_REFUSED): COMMITS_REFUSED,
     ("OffsetFetch", GROUP_REFUSED): (
-        f"{OF_OFFSETS}::test_several_groups_are_told_of_in_the_order_asked"
+        f"{OF_OFFSETS}::test_several_groups_are_described_in_the_order_requested"
     ),
     ("OffsetFetch", TOPIC_REFUSED): (
-        f"{OF_OFFSETS}::test_offsets_of_topics_that_one_may_not_see_are_not_told"
+        f"{OF_OFFSETS}::test_offsets_of_topics_that_one_may_not_see_are_not_reported"
     ),
     ("OffsetDelete", TOPIC_REFUSED): f"{OF_OFFSETS}::test_delete_answers_for_each_partition",
     ("FindCoordinator", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"): (
         "coordinator/test_find_coordinator.py::"
-        "test_coordinator_of_a_transactional_id_is_not_told_to_who_may_not_use_it"
+        "test_coordinator_of_a_transactional_id_is_not_reported_to_who_may_not_use_it"
     ),
     ("ConsumerGroupHeartbeat", GROUP_REFUSED): MEMBERS_REFUSED,
     ("ConsumerGroupHeartbeat", TOPIC_REFUSED): (

@@ -235,7 +235,7 @@ def test_offsets_are_found_by_timestamp(
     assert [record.value for record in read(consumer, 6)] == [b"4", b"5", b"6", b"7", b"8", b"9"]
 
 
-def test_beginning_and_end_offsets_are_told(
+def test_beginning_and_end_offsets_are_reported(
     admin: KafkaAdminClient, producer: KafkaProducer, create_topic: CreateTopic, consume
 ) -> None:
     topic = create_topic(partitions=2)
@@ -263,7 +263,7 @@ def test_read_committed_consumer_reads_what_was_not_in_a_transaction(
     assert [record.value for record in read(consumer, 1)] == [b"plain"]
 
 
-def test_consumer_without_a_reset_policy_is_told_that_its_offset_is_out_of_range(
+def test_consumer_without_a_reset_policy_learns_that_its_offset_is_out_of_range(
     create_topic: CreateTopic, consume
 ) -> None:
     partition = TopicPartition(create_topic(), 0)

@@ -47,7 +47,7 @@ def test_second_owner_before_the_first_gave_up_is_found() -> None:
     assert "partition 1: a (generation 1) still, b (generation 2)" in violation.text
 
 
-def test_second_owner_is_found_though_it_was_told_first() -> None:
+def test_second_owner_is_found_though_it_was_reported_first() -> None:
     ownership = history(
         (20, "b", Change.ASSIGNED, {1}, 2),
         (10, "a", Change.ASSIGNED, {0, 1}, 1),
@@ -85,7 +85,7 @@ def test_partition_kept_over_a_generation_counts_as_owned_in_it() -> None:
     assert kinds(ownership) == ["two owners in one generation"]
 
 
-def test_owner_that_was_given_up_and_told_late_is_no_violation() -> None:
+def test_owner_that_was_given_up_and_reported_late_is_no_violation() -> None:
     ownership = history(
         (10, "a", Change.ASSIGNED, {0, 1}, 1),
         (20, "b", Change.ASSIGNED, {0, 1}, 2),
@@ -94,7 +94,7 @@ def test_owner_that_was_given_up_and_told_late_is_no_violation() -> None:
     assert ownership.violations() == []
 
 
-def test_owner_that_was_given_up_and_left_before_it_was_told_is_no_violation() -> None:
+def test_owner_that_was_given_up_and_left_before_it_was_reported_is_no_violation() -> None:
     left_too = (
         (10, "a", Change.ASSIGNED, {0, 1}, 1),
         (20, "b", Change.ASSIGNED, {0, 1}, 2),
@@ -133,7 +133,7 @@ def test_member_that_left_owns_nothing() -> None:
     assert ownership.why_not_settled(["b"]) == "unowned: [0]"
 
 
-def test_what_a_member_is_told_while_it_leaves_does_not_count() -> None:
+def test_what_a_member_hears_while_it_leaves_does_not_count() -> None:
     ownership = history(
         (10, "a", Change.ASSIGNED, {0, 1}, 1),
         (20, "a", Change.LEFT, set(), -1),

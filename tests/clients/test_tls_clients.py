@@ -189,7 +189,7 @@ def aiokafka_cannot_connect(settings):
         asyncio.run(asyncio.wait_for(connect(), SECONDS))
 
 
-def test_client_without_a_certificate_is_told_so(closed_broker):
+def test_client_without_a_certificate_gets_the_reason(closed_broker):
     plain = {"certificate": False}
     settings = closed_broker.client_settings("confluent-kafka", **plain)
     assert_confluent_is_told(settings, "certificate required")
@@ -206,7 +206,7 @@ async def test_our_own_client_says_why_it_is_refused(closed_broker):
             pass
 
 
-def test_client_of_another_authority_is_told_so(closed_broker, tmp_path):
+def test_client_of_another_authority_gets_the_reason(closed_broker, tmp_path):
     stranger = CertificateAuthority(tmp_path).issue("client")
     settings = closed_broker.client_settings("confluent-kafka")
     settings["ssl.certificate.location"] = stranger.certificate
@@ -215,7 +215,7 @@ def test_client_of_another_authority_is_told_so(closed_broker, tmp_path):
     wait_for_log(closed_broker, "its certificate is not accepted: unable to get")
 
 
-def test_client_with_an_expired_certificate_is_told_so(files, tmp_path):
+def test_client_with_an_expired_certificate_gets_the_reason(files, tmp_path):
     authority = CertificateAuthority(tmp_path)
     expired = authority.issue("client", not_after=datetime(2020, 1, 1, tzinfo=UTC))
     own = {
@@ -277,14 +277,14 @@ def test_clients_refuse_a_broker_whose_certificate_is(wrong, tmp_path, files):
         kafka_python_cannot_connect({**settings, "ssl_cafile": authority.path})
 
 
-def test_plain_client_at_a_tls_port_is_told_apart(open_broker):
+def test_plain_client_at_a_tls_port_is_distinguished(open_broker):
     address = {"bootstrap_servers": open_broker.bootstrap_servers}
     kafka_python_cannot_connect(address)
     aiokafka_cannot_connect(address)
     wait_for_log(open_broker, "it does not speak TLS")
 
 
-def test_tls_client_at_a_plain_port_is_told_apart(files):
+def test_tls_client_at_a_plain_port_is_distinguished(files):
     with Broker() as broker:
         settings = {
             "bootstrap.servers": broker.bootstrap_servers,

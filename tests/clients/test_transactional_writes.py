@@ -298,7 +298,7 @@ def test_a_newer_coordinator_marks_with_a_newer_epoch(peer: TransactionPeer, mad
     assert peer.wait_stable(made) == 3
 
 
-def test_without_verification_older_producers_write_unasked(
+def test_without_verification_older_producers_write_unverified(
     start_broker: Callable[..., Any],
 ) -> None:
     broker = start_broker(settings={"transaction.partition.verification.enable": "false"})

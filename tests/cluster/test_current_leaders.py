@@ -232,7 +232,7 @@ async def test_versions_without_a_place_for_it_are_refused_as_before(cluster: Cl
         assert reported(answer) == (NOT_TOLD, [])
 
 
-async def test_who_fetches_in_an_older_epoch_is_told_of_the_leader_in_the_present_one(
+async def test_who_fetches_in_an_older_epoch_learns_of_the_leader_in_the_present_one(
     cluster: Cluster,
 ) -> None:
     await cluster.create(2, 1)

@@ -116,7 +116,7 @@ def wait_until_moved(cluster: BrokerCluster, assignment: list[list[int]]) -> Non
     wait_until(is_done)
 
 
-def test_a_reassignment_copies_the_records_to_where_they_are_wanted(
+def test_a_reassignment_copies_the_records_to_the_target_replicas(
     cluster: BrokerCluster,
 ) -> None:
     make_topic(cluster, [[1], [1]])

@@ -96,7 +96,7 @@ def test_an_offset_that_holds_another_record_for_another_reader_has_changed() ->
     assert checker.kinds() == {"changed"}
 
 
-def test_a_reader_that_misses_records_or_gets_them_again_is_told_of() -> None:
+def test_a_reader_that_misses_records_or_gets_them_again_is_reported() -> None:
     checker = sound()
     checker.began_to_read("another", 0, 2)
     checker.read("another", 0, 3, CONTENTS[3])
@@ -126,7 +126,7 @@ def test_a_record_that_nobody_sent_is_invented() -> None:
     assert found_at_the_end({**CONTENTS, 6: Token("a", 3)}) == {"invented"}
 
 
-def test_an_end_or_a_start_that_goes_back_is_told_of() -> None:
+def test_an_end_or_a_start_that_goes_back_is_reported() -> None:
     for which in ("start", "end"):
         checker = ReplicationChecker()
         checker.listed("poller", 0, which, 5)

@@ -251,7 +251,7 @@ async def test_a_client_of_a_broker_that_names_a_former_leader_finds_the_present
     assert cluster.stale_leader() == 1
 
 
-async def test_a_client_of_a_broker_that_has_not_heard_of_a_topic_asks_again(
+async def test_a_client_of_a_broker_that_has_not_heard_of_a_topic_tries_again(
     cluster: Cluster,
 ) -> None:
     """kafka-python asks any broker of the cluster, so it may never ask the stale one."""

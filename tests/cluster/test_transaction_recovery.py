@@ -143,7 +143,7 @@ def committed_offset(cluster: BrokerCluster, group: str) -> int:
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
-def test_an_end_that_nobody_was_told_of_is_told(tmp_path: Path, committed: bool) -> None:
+def test_an_end_that_nobody_heard_of_is_sent(tmp_path: Path, committed: bool) -> None:
     with cluster_with(tmp_path, "no-markers") as cluster:
         peer = ended_transaction(cluster, committed=committed)
         assert peer.state == ("PrepareCommit" if committed else "PrepareAbort")
@@ -153,7 +153,9 @@ def test_an_end_that_nobody_was_told_of_is_told(tmp_path: Path, committed: bool)
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
-def test_partitions_that_were_not_told_yet_are_told(tmp_path: Path, committed: bool) -> None:
+def test_partitions_that_were_not_reported_yet_are_reported(
+    tmp_path: Path, committed: bool
+) -> None:
     with cluster_with(tmp_path, "one-marker") as cluster:
         peer = open_transaction(cluster)
         # The group's partition would be the first; it is one of `__consumer_offsets`.
@@ -174,7 +176,7 @@ def left_of(peer: TransactionPeer) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
-def test_an_end_that_everybody_was_told_of_is_completed(tmp_path: Path, committed: bool) -> None:
+def test_an_end_that_everybody_heard_of_is_completed(tmp_path: Path, committed: bool) -> None:
     with cluster_with(tmp_path, "no-completion") as cluster:
         peer = ended_transaction(cluster, committed=committed)
         wait_until(lambda: is_stable(cluster, 0) and is_stable(cluster, 1))

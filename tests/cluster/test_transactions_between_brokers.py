@@ -98,7 +98,7 @@ class Producer:
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_a_leader_asks_a_coordinator_elsewhere(cluster: BrokerCluster, version: int) -> None:
+def test_a_leader_queries_a_coordinator_elsewhere(cluster: BrokerCluster, version: int) -> None:
     topic = next(names)
     create_topic_on(cluster, topic, (2, 3), (3, 2))
     producer = Producer(cluster, id_coordinated_by(cluster, TRANSACTION, 1), 1)

@@ -131,7 +131,7 @@ def test_localhost_and_no_host_bind_both_families():
     assert bind_hosts(plaintext("10.1.2.3", 1)) == ("10.1.2.3",)
 
 
-def test_without_advertised_listeners_clients_are_told_what_is_bound():
+def test_without_advertised_listeners_clients_get_what_is_bound():
     listeners = (plaintext("localhost", 0), Listener("SSL", "SSL", "", 9093))
     reported = advertise(listeners, None, {"PLAINTEXT": 41000, "SSL": 9093}, "my-machine")
     assert reported == (plaintext("localhost", 41000), Listener("SSL", "SSL", "my-machine", 9093))

@@ -119,7 +119,7 @@ def test_startup_settings_are_left_as_they_were():
 # -- being told ------------------------------------------------------------
 
 
-def test_subscribers_are_told_of_their_settings_once_these_have_changed():
+def test_subscribers_are_notified_of_their_settings_once_these_have_changed():
     config = make()
     reported = []
     config.subscribe(["message.max.bytes", "log.roll.ms"], lambda: reported.append("a"))
@@ -249,7 +249,7 @@ def test_name_that_no_table_has_is_taken_as_by_kafka():
 # -- what comes from the store ------------------------------------------------------------
 
 
-def test_changed_setting_that_cannot_be_used_is_passed_over_and_told(caplog):
+def test_changed_setting_that_cannot_be_used_is_passed_over_and_reported(caplog):
     config = make()
     config.change(
         {"message.max.bytes": "soon", "num.partitions": "7", "log.retention.ms": "5"},
@@ -261,7 +261,7 @@ def test_changed_setting_that_cannot_be_used_is_passed_over_and_told(caplog):
     assert "message.max.bytes" in caplog.text
 
 
-def test_changed_settings_that_do_not_fit_the_file_are_not_used_and_told(caplog):
+def test_changed_settings_that_do_not_fit_the_file_are_not_used_and_reported(caplog):
     config = make(log_cleaner_max_compaction_lag_ms="5")
     config.change({"log.cleaner.min.compaction.lag.ms": "6"}, per_broker=True)
     assert config["log.cleaner.min.compaction.lag.ms"] == 0

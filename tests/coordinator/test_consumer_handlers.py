@@ -65,7 +65,7 @@ def test_a_group_that_reads_a_secret_topic_is_not_described(handlers) -> None:
     assert (group.members, group.group_state) == ([], "")
 
 
-def test_what_the_client_may_do_is_told_where_it_asks(handlers) -> None:
+def test_what_the_client_may_do_is_reported_on_request(handlers) -> None:
     handlers.send(beat(), 1)
     (group,) = handlers.send(describe(include_authorized_operations=True), 1).response.groups
     assert group.authorized_operations == sum(1 << bit for bit in (3, 6, 8, 10, 11))

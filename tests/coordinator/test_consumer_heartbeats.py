@@ -455,7 +455,7 @@ def test_a_change_that_is_in_the_log_but_late_on_replicas_stands(
     assert set(consumers.group().members) == {"m1", "m2"}
 
 
-def test_nobody_is_told_of_a_late_change_before_the_replicas_have_it(
+def test_nobody_is_notified_of_a_late_change_before_the_replicas_have_it(
     consumers: ConsumerBench,
 ) -> None:
     consumers.join("m1")
@@ -508,7 +508,7 @@ def fail_waiting(consumers: ConsumerBench, *outcomes: ErrorCode) -> None:
         on_complete(outcome, -1 if outcome else offset)
 
 
-def test_nobody_is_told_of_a_change_that_is_lost(consumers: ConsumerBench) -> None:
+def test_nobody_is_notified_of_a_change_that_is_lost(consumers: ConsumerBench) -> None:
     """A client that hears nothing asks again: it must not own what nobody else knows of."""
     consumers.log.is_held = True
     first = {"owned": {}, "rebalance_timeout_ms": 30_000, "topics": ["orders"]}

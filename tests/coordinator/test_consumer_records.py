@@ -234,7 +234,7 @@ def test_records_of_other_groups_are_none_of_these() -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 10, 25])
-def test_a_record_that_is_cut_short_is_told_apart(cut: int) -> None:
+def test_a_record_that_is_cut_short_is_distinguished(cut: int) -> None:
     record = records.member_record(GROUP, MEMBER)
     assert record.value is not None
     with pytest.raises(ProtocolError):

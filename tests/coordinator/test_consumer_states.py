@@ -278,7 +278,7 @@ def test_a_member_goes_where_the_table_says(state: MemberState, event: MemberEve
     assert after.previous_member_epoch == before.member_epoch
 
 
-def test_what_is_given_up_and_what_is_kept_are_told_apart() -> None:
+def test_what_is_given_up_and_what_is_kept_are_distinguished() -> None:
     after = step(member(M.STABLE, {0, 1, 2}), {ORDERS: {1, 3}})
     assert after.assigned_partitions == {ORDERS: {1: 3}}
     assert after.partitions_pending_revocation == {ORDERS: {0: 3, 2: 3}}

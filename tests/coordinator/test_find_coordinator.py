@@ -6,7 +6,7 @@ from odradek.protocol import messages
 TRANSACTION = 1
 
 
-def test_coordinator_of_a_transactional_id_is_not_told_to_who_may_not_use_it(handlers) -> None:
+def test_coordinator_of_a_transactional_id_is_not_reported_to_who_may_not_use_it(handlers) -> None:
     handlers.denied.add(("DESCRIBE", "TRANSACTIONAL_ID", "payments"))
     request = messages.FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["payments"])
     (found,) = handlers.send(request, 6).response.coordinators

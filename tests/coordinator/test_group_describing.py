@@ -12,7 +12,7 @@ def test_a_stable_group_is_described_with_metadata_and_assignments(bench) -> Non
     assert reported == (member, None, "client", "/127.0.0.1", b"meta", member.encode())
 
 
-def test_metadata_are_not_told_while_a_group_rebalances(bench) -> None:
+def test_metadata_are_not_reported_while_a_group_rebalances(bench) -> None:
     _, (leader, _) = bench.stable_group(2)
     bench.join(leader)
     described = bench.coordinator.describe_group("group")

@@ -167,7 +167,7 @@ def test_describe_tells_state_and_members(handlers, version: int) -> None:
         assert known.authorized_operations == 0b1101_0100_1000  # as Kafka 4.3.1 tells
 
 
-def test_authorized_operations_are_told_only_when_asked_for_and_only_those(handlers) -> None:
+def test_authorized_operations_are_reported_only_when_requested_and_only_those(handlers) -> None:
     handlers.groups.commit(("orders", 0, 1))
     quiet = messages.DescribeGroupsRequest(groups=["group"])
     (group,) = handlers.send(quiet, 5).response.groups

@@ -57,7 +57,7 @@ def test_an_unknown_id_is_refused_in_known_and_unknown_groups(bench) -> None:
     assert bench.join("stranger").answer.error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_only_the_leader_is_told_the_members_and_their_metadata(bench) -> None:
+def test_only_the_leader_gets_the_members_and_their_metadata(bench) -> None:
     first, first_join = bench.new_member(protocols={"range": b"one"})
     second, second_join = bench.new_member(protocols={"range": b"two"})
     bench.advance(6_000)

@@ -32,7 +32,7 @@ def test_leaving_ends_a_join_phase_that_waits_for_nobody_else(bench) -> None:
     assert led.answer.error is ErrorCode.NONE
 
 
-def test_a_member_that_leaves_while_it_waits_is_told(bench) -> None:
+def test_a_member_that_leaves_while_it_waits_is_answered(bench) -> None:
     _, (leader, follower) = bench.stable_group(2)
     led = bench.join(leader)
     bench.leave(leader)
@@ -40,7 +40,7 @@ def test_a_member_that_leaves_while_it_waits_is_told(bench) -> None:
     assert list(bench.group().members) == [follower]
 
 
-def test_a_member_that_leaves_while_its_sync_waits_is_told(bench) -> None:
+def test_a_member_that_leaves_while_its_sync_waits_is_answered(bench) -> None:
     bench.new_member()
     follower, _ = bench.new_member()
     bench.advance(9_000)

@@ -113,7 +113,7 @@ def test_groups_of_partitions_that_are_led_elsewhere_are_not_coordinated_here(be
     assert run_at_once(bench.coordinator.list_groups((), ())) == []
 
 
-def test_who_waits_is_told_when_another_broker_takes_over(bench) -> None:
+def test_who_waits_is_answered_when_another_broker_takes_over(bench) -> None:
     bench.new_member(group_id="joining")
     first = bench.join("", group_id="joining", version=3)
     _, joined = bench.new_member()
@@ -126,7 +126,7 @@ def test_who_waits_is_told_when_another_broker_takes_over(bench) -> None:
     assert bench.timers.next_deadline_ms() is None
 
 
-def test_a_join_that_waits_is_told_when_another_broker_takes_over(bench) -> None:
+def test_a_join_that_waits_is_answered_when_another_broker_takes_over(bench) -> None:
     _, joined = bench.new_member()
     bench.coordinator.note_leadership(bench.group().partition, 1, is_leader=False)
     assert joined.answer.error is ErrorCode.NOT_COORDINATOR

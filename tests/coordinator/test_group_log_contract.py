@@ -166,7 +166,9 @@ def test_what_was_appended_is_read_back_with_tombstones(log: CoordinatorLog) -> 
     assert read_all(log) == [(0, b"a", b"1"), (1, b"b", None), (2, b"a", b"1")]
 
 
-def test_reading_gives_a_batch_at_least_and_stops_at_the_size_wished(log: CoordinatorLog) -> None:
+def test_reading_gives_a_batch_at_least_and_stops_at_the_size_requested(
+    log: CoordinatorLog,
+) -> None:
     big = CoordinatorRecord(b"key", b"x" * 1_000)
     for _ in range(5):
         append(log, big)
@@ -200,7 +202,7 @@ def test_a_callback_may_append_again(log: CoordinatorLog) -> None:
 # -- the real one alone ---------------------------------------------------------------------
 
 
-def test_batches_of_transactions_are_told_apart(partitions: RealPartitions) -> None:
+def test_batches_of_transactions_are_distinguished(partitions: RealPartitions) -> None:
     data = build_batch(
         [(b"k", b"v", NOW_MS, ())],
         producer_id=9,

@@ -47,7 +47,7 @@ def test_who_uses_the_former_id_is_fenced(bench, pair: list[str]) -> None:
     assert bench.heartbeat(former, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_the_new_id_is_stored_before_it_is_told(bench, pair: list[str]) -> None:
+def test_the_new_id_is_stored_before_it_is_reported(bench, pair: list[str]) -> None:
     bench.log.is_held = True
     pending = bench.join(instance="i-1")
     assert pending.is_waiting
@@ -67,7 +67,7 @@ def test_a_new_id_that_cannot_be_stored_is_taken_back(bench, pair: list[str]) ->
     assert bench.group().members_awaiting_join == 0
 
 
-def test_a_leader_that_comes_back_is_told_to_skip_the_assignment(bench, pair: list[str]) -> None:
+def test_a_leader_that_comes_back_skips_the_assignment(bench, pair: list[str]) -> None:
     answer = bench.join(instance="i-0", version=9).answer
     assert answer.skip_assignment
     assert answer.leader == answer.member_id != pair[0]
@@ -75,7 +75,7 @@ def test_a_leader_that_comes_back_is_told_to_skip_the_assignment(bench, pair: li
     assert bench.state() == "Stable"
 
 
-def test_before_version_9_a_leader_that_comes_back_is_told_its_former_id(
+def test_before_version_9_a_leader_that_comes_back_gets_its_former_id(
     bench, pair: list[str]
 ) -> None:
     answer = bench.join(instance="i-0", version=8).answer

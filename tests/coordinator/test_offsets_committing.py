@@ -90,7 +90,7 @@ def test_nobody_commits_between_two_assignments(bench) -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND])
-def test_a_member_of_an_unknown_group_is_told_in_the_words_of_its_version(
+def test_a_member_of_an_unknown_group_gets_the_error_of_its_version(
     bench, error: ErrorCode
 ) -> None:
     refused = refusal_of(bench, member_id="m", generation_id=3, unknown_group_error=error)
@@ -127,7 +127,7 @@ def test_metadata_that_no_record_can_hold_are_too_large_whatever_the_setting(mak
         (ErrorCode.CORRUPT_MESSAGE, ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_what_the_log_refuses_is_told_in_words_that_a_client_knows(
+def test_what_the_log_refuses_is_reported_in_words_that_a_client_knows(
     bench, append_error: ErrorCode, answer: ErrorCode
 ) -> None:
     bench.commit(("orders", 0, 5))

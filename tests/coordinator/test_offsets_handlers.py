@@ -166,7 +166,9 @@ def reported(response: messages.OffsetFetchResponse, version: int) -> tuple[int,
 
 
 @versions("1-10")
-def test_what_was_committed_is_told_and_what_was_not_is_minus_one(handlers, version: int) -> None:
+def test_what_was_committed_is_reported_and_what_was_not_is_minus_one(
+    handlers, version: int
+) -> None:
     handlers.send(commit_request(("orders", ORDERS_ID, [1])), 10)
     request = fetch_request(version, [("orders", ORDERS_ID, [0, 1])])
     response = handlers.send(request, version).response
@@ -181,7 +183,7 @@ def test_what_was_committed_is_told_and_what_was_not_is_minus_one(handlers, vers
 
 
 @versions("2-10")
-def test_without_a_list_of_topics_everything_is_told(handlers, version: int) -> None:
+def test_without_a_list_of_topics_everything_is_reported(handlers, version: int) -> None:
     handlers.groups.commit(("orders", 0, 7), ("gone", 3, 8))
     response = handlers.send(fetch_request(version, None), version).response
     _, positions = reported(response, version)
@@ -215,7 +217,7 @@ def test_a_group_that_is_coordinated_elsewhere_is_refused_as_the_version_can(
 
 
 @versions("8-10")
-def test_several_groups_are_told_of_in_the_order_asked(handlers, version: int) -> None:
+def test_several_groups_are_described_in_the_order_requested(handlers, version: int) -> None:
     handlers.groups.commit(("orders", 0, 7), group_id="a")
     handlers.groups.commit(("orders", 0, 9), group_id="b")
     handlers.denied.add(("DESCRIBE", "GROUP", "theirs"))
@@ -273,12 +275,12 @@ def test_a_topic_made_anew_has_no_committed_offsets(handlers) -> None:
     assert reported(response, 10) == (0, {(new_id, 0): (-1, "", ErrorCode.NONE)})
 
 
-def test_an_unknown_topic_id_is_told_so(handlers) -> None:
+def test_an_unknown_topic_id_is_reported(handlers) -> None:
     response = handlers.send(fetch_request(10, [("", UNKNOWN_ID, [0])]), 10).response
     assert reported(response, 10) == (0, {(UNKNOWN_ID, 0): (-1, "", ErrorCode.UNKNOWN_TOPIC_ID)})
 
 
-def test_offsets_of_topics_that_one_may_not_see_are_not_told(handlers) -> None:
+def test_offsets_of_topics_that_one_may_not_see_are_not_reported(handlers) -> None:
     handlers.groups.commit(("orders", 0, 7))
     handlers.denied.add(("DESCRIBE", "TOPIC", "orders"))
     requested = fetch_request(8, [("orders", ORDERS_ID, [0])])

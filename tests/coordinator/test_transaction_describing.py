@@ -73,7 +73,7 @@ def test_filters_must_all_be_passed(bench: TransactionBench) -> None:
     assert names(bench, matches=lambda name: name.startswith("pay")) == [ID]
 
 
-def test_states_that_do_not_exist_are_told_and_match_nothing(bench: TransactionBench) -> None:
+def test_states_that_do_not_exist_are_reported_and_match_nothing(bench: TransactionBench) -> None:
     bench.init()
     found = run_at_once(bench.coordinator.list_transactions(TransactionFilter(states=["Running"])))
     assert (found.unknown_states, found.transactions) == (["Running"], [])

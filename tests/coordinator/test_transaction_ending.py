@@ -152,7 +152,7 @@ def test_any_other_epoch_is_fenced(
 
 
 @pytest.mark.parametrize("client_version", [FIRST, SECOND])
-def test_who_is_not_the_producer_is_told_so(bench: TransactionBench, client_version: int) -> None:
+def test_who_is_not_the_producer_is_refused(bench: TransactionBench, client_version: int) -> None:
     bench.bring_to(ONGOING)
     mapping = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert bench.end((999, 0), client_version=client_version).error is mapping

@@ -118,7 +118,7 @@ def test_while_one_start_is_on_its_way_another_is_to_come_again(bench: Transacti
         (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_a_failed_append_is_told_in_the_clients_terms_and_changes_nothing(
+def test_a_failed_append_is_reported_in_the_clients_terms_and_changes_nothing(
     bench: TransactionBench, refused: ErrorCode, reported: ErrorCode
 ) -> None:
     bench.init()
@@ -208,7 +208,7 @@ def test_after_the_last_epoch_comes_another_producer_id(bench: TransactionBench)
     assert bench.init().producer == (1001, 0)
 
 
-def test_another_producer_id_that_is_not_at_hand_is_to_be_asked_for_again(
+def test_another_producer_id_that_is_not_at_hand_is_to_be_requested_again(
     bench: TransactionBench,
 ) -> None:
     exhaust(bench)
@@ -246,7 +246,7 @@ def test_a_producer_that_goes_on_gets_the_next_epoch(bench: TransactionBench) ->
     assert bench.init(producer).producer == (1000, 1)
 
 
-def test_one_that_asks_again_gets_the_same_answer(bench: TransactionBench) -> None:
+def test_one_that_tries_again_gets_the_same_answer(bench: TransactionBench) -> None:
     producer = bench.init().producer
     bench.init(producer)
     assert bench.init(producer).producer == (1000, 1)
@@ -269,7 +269,7 @@ def test_one_whose_transactional_id_was_forgotten_is_given_a_new_producer_id(
     assert bench.init((7, 12)).producer == (1000, 0)
 
 
-def test_one_at_its_last_epoch_gets_another_producer_id_and_may_ask_again(
+def test_one_at_its_last_epoch_gets_another_producer_id_and_may_try_again(
     bench: TransactionBench,
 ) -> None:
     producer_id = exhaust(bench)

@@ -143,7 +143,7 @@ def test_an_id_that_no_key_can_hold_is_refused() -> None:
 
 
 @pytest.mark.parametrize("is_flexible", [False, True])
-def test_whatever_is_cut_short_is_told_and_nothing_else_happens(is_flexible: bool) -> None:
+def test_whatever_is_cut_short_is_reported_and_nothing_else_happens(is_flexible: bool) -> None:
     value = transaction_value(SIMPLE, is_flexible=is_flexible)
     for length in range(len(value)):
         with pytest.raises(ProtocolError):

@@ -149,7 +149,7 @@ def loading_bench() -> TransactionBench:
     return bench
 
 
-def test_while_it_loads_every_request_is_told_to_come_again() -> None:
+def test_while_it_loads_every_request_gets_a_retriable_error() -> None:
     bench = loading_bench()
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert bench.init().error is loading

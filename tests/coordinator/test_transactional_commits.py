@@ -178,7 +178,7 @@ def test_pending_offsets_keep_their_group(bench) -> None:
     assert is_pending(bench)
 
 
-def test_readers_of_stable_offsets_are_told_after_what_is_on_its_way(bench) -> None:
+def test_readers_of_stable_offsets_are_answered_after_what_is_on_its_way(bench) -> None:
     bench.commit(("orders", 0, 3))
     bench.log.is_held = True
     commit(bench, ("orders", 0, 5))

@@ -223,7 +223,7 @@ def test_a_kafka_that_is_given_our_partition_serves_every_record(
         ]
 
 
-def test_a_running_kafka_keeps_verification_out_unless_it_is_told(
+def test_a_running_kafka_keeps_verification_out_unless_it_is_forced(
     kafka: KafkaProcess, capsys: Capsys
 ) -> None:
     if not kafka.is_running:

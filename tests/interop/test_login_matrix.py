@@ -469,7 +469,7 @@ def kafka_of_tokens(kafka_libs: Path, tmp_path: Path) -> Iterator[KafkaProcess]:
 
 
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT"], indirect=True)
-def test_clients_are_told_of_a_wrong_token_as_by_apache_kafka(
+def test_clients_are_reported_a_wrong_token_as_by_apache_kafka(
     run: Run,
     node: Run,
     go_logins: str,

@@ -228,7 +228,7 @@ def test_folders_of_two_brokers_are_found(root: Path, tmp_path: Path) -> None:
     assert (found.kind, found.path) == ("meta-properties", str(other / "meta.properties"))
 
 
-def test_a_file_that_may_not_be_read_is_told(root: Path) -> None:
+def test_a_file_that_may_not_be_read_is_reported(root: Path) -> None:
     path = segment_paths(root)[1]
     path.unlink()
     path.mkdir()

@@ -260,7 +260,7 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
     assert await levels_in(fenced.store) == {TRANSACTION: 1}
 
 
-async def test_a_wish_for_what_is_there_writes_nothing(fenced: FencedStore) -> None:
+async def test_a_request_for_what_is_there_writes_nothing(fenced: FencedStore) -> None:
     async def target(update: FeatureUpdate, *, validate_only: bool = False) -> None:
         await update_features(fenced, 1, {1: NEW}, [update], validate_only=validate_only)
 

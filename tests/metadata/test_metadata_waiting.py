@@ -43,7 +43,7 @@ async def test_who_waits_goes_on_when_an_update_shows_it(
     assert trio.current_time() < 1
 
 
-async def test_who_waits_in_vain_is_told_so(autojump_clock: trio.testing.MockClock) -> None:
+async def test_who_waits_in_vain_learns_so(autojump_clock: trio.testing.MockClock) -> None:
     cache = MetadataCache(1)
     tell(cache, 1)
     began = trio.current_time()

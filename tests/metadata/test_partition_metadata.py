@@ -67,7 +67,7 @@ def test_a_leader_that_is_not_alive_is_not_available(
     ("tells", "code"),
     [(True, ErrorCode.LISTENER_NOT_FOUND), (False, ErrorCode.LEADER_NOT_AVAILABLE)],
 )
-def test_a_leader_without_the_listener_is_told_apart_for_who_can_know(
+def test_a_leader_without_the_listener_is_distinguished_for_who_can_know(
     snapshot: MetadataSnapshot, tells: bool, code: ErrorCode
 ) -> None:
     reported = partition_metadata(
@@ -76,7 +76,7 @@ def test_a_leader_without_the_listener_is_told_apart_for_who_can_know(
     assert (reported.error, reported.leader) == (code, -1)
 
 
-def test_replicas_that_cannot_be_reached_are_left_out_where_that_is_asked(
+def test_replicas_that_cannot_be_reached_are_left_out_on_request(
     snapshot: MetadataSnapshot,
 ) -> None:
     partition = state(replicas=(1, 2, 3), isr=(1, 3))

@@ -402,7 +402,7 @@ async def test_a_cancelled_watch_is_silent(store: MetadataStore) -> None:
     assert cancelled.seen == []
 
 
-async def test_a_failed_change_is_not_told(store: MetadataStore) -> None:
+async def test_a_failed_change_is_not_reported(store: MetadataStore) -> None:
     events = Events()
     await store.watch("/a", events)
     with pytest.raises(MetadataStoreError):

@@ -138,7 +138,7 @@ async def open_all(stores: Sequence[EmbeddedStore]) -> None:
         await store.open()
 
 
-async def test_a_node_that_came_and_went_between_two_looks_is_told_of(
+async def test_a_node_that_came_and_went_between_two_looks_is_reported(
     path: Path, clock: ManualClock
 ) -> None:
     """Whoever has read it in between waits to hear that it went: the next controller does."""

@@ -121,7 +121,7 @@ def test_too_few_replicas_in_sync_refuse_acks_all_only(bench: "Bench") -> None:
     assert taken[0][T0].base_offset == 0
 
 
-def test_more_replicas_than_a_partition_has_are_not_asked_for(bench: "Bench") -> None:
+def test_more_replicas_than_a_partition_has_are_not_requested(bench: "Bench") -> None:
     bench.lead(bench.state(config={"min.insync.replicas": "2"}))
     answers = bench.append({T0: batch(b"a")}, acks=-1)
     bench.manager.flush()

@@ -192,7 +192,7 @@ def test_after_a_lost_connection_the_session_is_closed_and_another_opened(
     assert len(broker.cache) == 1
 
 
-def test_a_broker_without_room_for_sessions_is_asked_in_full_each_time(
+def test_a_broker_without_room_for_sessions_is_queried_in_full_each_time(
     handler: FetchSessionHandler,
 ) -> None:
     for _ in range(2):

@@ -139,7 +139,7 @@ def test_the_high_watermark_is_not_beyond_the_followers_log(cluster: MakeCluster
     assert both.following[T0].partition.high_watermark == 1
 
 
-def test_who_waits_is_told_once_an_answer(cluster: MakeCluster) -> None:
+def test_who_waits_gets_one_answer(cluster: MakeCluster) -> None:
     both = cluster(3)
     for each in (T0, T2):
         both.leading[each].lead(0, b"a")
@@ -234,7 +234,7 @@ def delay(both: Cluster) -> None:
     "meanwhile",
     [remove_and_add_elsewhere, begin_another_epoch, recreate_the_topic, remove, delay],
 )
-def test_an_answer_counts_only_for_the_state_that_asked(
+def test_an_answer_counts_only_for_the_state_of_its_request(
     cluster: MakeCluster, meanwhile: Callable[[Cluster], None]
 ) -> None:
     """Article 004: only if its offset is still the fetch offset, and the partition is ready."""
@@ -311,7 +311,7 @@ def test_a_partition_that_is_refused_is_tried_again_after_a_pause(
     assert set(both.fetch(now_ms=5 + pause_ms).requested) == {T0, T1}
 
 
-def test_a_leader_that_has_not_heard_of_it_is_asked_again_soon_and_then_later(
+def test_a_leader_that_has_not_heard_of_it_is_queried_again_soon_and_then_later(
     cluster: MakeCluster,
 ) -> None:
     """It is told as the follower was; what lasts longer is no news on its way."""
@@ -462,7 +462,7 @@ def test_a_log_that_cannot_be_cut_fails_its_partition(
     assert both.fetcher.failed == {T0}
 
 
-def test_records_without_a_whole_batch_are_not_asked_for_all_the_time(cluster: MakeCluster) -> None:
+def test_records_without_a_whole_batch_are_not_requested_all_the_time(cluster: MakeCluster) -> None:
     both = cluster()
     both.followers.follow(0)
     plan = both.fetch()
@@ -617,7 +617,9 @@ def test_the_leaders_offsets_fail_or_wait_as_a_fetch_does(cluster: MakeCluster) 
     assert both.fetcher.failed == {T0}
 
 
-def test_the_leaders_offsets_count_only_for_the_state_that_asked(cluster: MakeCluster) -> None:
+def test_the_leaders_offsets_count_only_for_the_state_of_their_request(
+    cluster: MakeCluster,
+) -> None:
     both = cluster()
     both.following[T0].lead(0, b"a", b"b")
     both.followers.follow(0)

@@ -77,14 +77,14 @@ def test_fetches_without_news_look_at_the_partitions_once(resting: Resting) -> N
     assert epochs == list(range(epochs[0], epochs[0] + FETCHES))
 
 
-def test_what_is_in_an_answer_is_asked_for_anew(resting: Resting) -> None:
+def test_what_is_in_an_answer_is_requested_anew(resting: Resting) -> None:
     resting.rest()
     resting.leading[T0].lead(0, b"b")
     resting.followers.catch_up(resting.leader)
     assert resting.following[T0].values == [b"a", b"b"]
 
 
-def test_a_log_start_that_an_answer_moves_is_told_by_the_next_fetch(resting: Resting) -> None:
+def test_a_log_start_that_an_answer_moves_is_reported_by_the_next_fetch(resting: Resting) -> None:
     resting.rest()
     plan = resting.fetch()
     data = FetchedPartition(ErrorCode.NONE, high_watermark=1, log_start_offset=1)
@@ -95,7 +95,7 @@ def test_a_log_start_that_an_answer_moves_is_told_by_the_next_fetch(resting: Res
     assert resting.fetch().requested[T0].log_start_offset == 1
 
 
-def test_a_log_start_that_retention_moves_is_told_after_a_while(resting: Resting) -> None:
+def test_a_log_start_that_retention_moves_is_reported_after_a_while(resting: Resting) -> None:
     resting.rest()
     resting.following[T0].log.advance_log_start_offset(1)
     plan = resting.fetch_without_news(UNCHANGED_MS_MAX)

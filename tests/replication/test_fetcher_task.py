@@ -349,7 +349,7 @@ async def test_a_closed_fetcher_takes_no_answer_any_more(bench: Bench, autojump_
     await bench.wait_replicated()
 
 
-async def test_epochs_and_offsets_are_asked_for_over_the_wire(
+async def test_epochs_and_offsets_are_requested_over_the_wire(
     tmp_path: Path, nursery: trio.Nursery, autojump_clock
 ) -> None:
     bench = Bench(tmp_path, nursery, Truncation.EPOCH_REQUEST)

@@ -257,7 +257,7 @@ def test_epochs_of_an_older_leader_epoch_cut_nothing(replica) -> None:
 
 
 @pytest.mark.parametrize("answered", [{}, {T0: EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER)}])
-def test_epochs_that_are_not_told_are_asked_again_after_a_pause(replica, answered) -> None:
+def test_epochs_that_are_not_reported_are_queried_again_after_a_pause(replica, answered) -> None:
     follower = replica("follower")
     follower.lead(0, b"a")
     behind = followers(follower, Truncation.EPOCH_REQUEST)
@@ -279,7 +279,7 @@ def test_a_fenced_request_for_epochs_fails_the_partition(replica) -> None:
     assert behind.fetcher.fetch_state(T0) is None
 
 
-def test_a_leader_that_talks_nonsense_is_not_asked_all_the_time(replica) -> None:
+def test_a_leader_that_talks_nonsense_is_not_queried_all_the_time(replica) -> None:
     """A diverging epoch that leads to no cut would be answered the same forever."""
     leader, follower = replica("leader"), replica("follower")
     leader.lead(0, b"a")

@@ -346,7 +346,7 @@ async def test_a_move_is_taken_back(bench: Bench) -> None:
     assert values_of(partition) == numbered(30)
 
 
-async def test_another_wish_begins_anew(bench: Bench) -> None:
+async def test_another_target_begins_anew(bench: Bench) -> None:
     bench.host()
     bench.produce(*numbered(30))
     bench.alter(SECOND)
@@ -359,7 +359,7 @@ async def test_another_wish_begins_anew(bench: Bench) -> None:
     assert bench.directory() == THIRD
 
 
-def test_the_same_wish_changes_nothing(bench: Bench) -> None:
+def test_the_same_target_changes_nothing(bench: Bench) -> None:
     bench.host()
     bench.alter(SECOND)
     move = bench.move()
@@ -392,7 +392,7 @@ def test_a_replica_that_is_offline_cannot_move(bench: Bench) -> None:
     assert bench.alter(SECOND) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_replica_that_is_not_here_is_made_where_it_was_wished(bench: Bench) -> None:
+def test_a_replica_that_is_not_here_is_made_where_it_was_requested(bench: Bench) -> None:
     target = {ORDERS: THIRD}
     unknown = bench.futures.alter(target)
     assert unknown == {ORDERS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

@@ -423,7 +423,7 @@ def test_a_deletion_that_a_replica_does_not_follow_times_out(leader: Leader) -> 
     assert answers == [{T0: (ErrorCode.REQUEST_TIMED_OUT, -1)}]
 
 
-def test_what_a_broker_asked_before_its_restart_says_nothing_of_what_it_has(
+def test_what_a_broker_requested_before_its_restart_says_nothing_of_what_it_has(
     leader: Leader,
 ) -> None:
     leader.lead()

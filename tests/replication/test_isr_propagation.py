@@ -17,7 +17,7 @@ def test_nothing_changed_is_nothing_to_tell() -> None:
     assert IsrPropagation(0).take_due(10 * DELAY_MS_MAX) == []
 
 
-def test_a_change_is_told_when_no_more_have_come_for_a_while() -> None:
+def test_a_change_is_reported_when_no_more_have_come_for_a_while() -> None:
     propagation = IsrPropagation(0)
     propagation.record_isr_change(T0, 100)
     propagation.record_isr_change(T1, 200)
@@ -26,7 +26,7 @@ def test_a_change_is_told_when_no_more_have_come_for_a_while() -> None:
     assert propagation.take_due(10 * DELAY_MS_MAX) == []
 
 
-def test_while_changes_keep_coming_they_are_told_once_a_minute() -> None:
+def test_while_changes_keep_coming_they_are_reported_once_a_minute() -> None:
     propagation = IsrPropagation(0)
     reported = []
     for now_ms in range(0, 3 * DELAY_MS_MAX, 1000):
@@ -36,7 +36,7 @@ def test_while_changes_keep_coming_they_are_told_once_a_minute() -> None:
     assert reported == [DELAY_MS_MAX + 1000, 2 * DELAY_MS_MAX + 2000]
 
 
-def test_what_could_not_be_written_is_told_at_the_next_look() -> None:
+def test_what_could_not_be_written_is_reported_at_the_next_look() -> None:
     propagation = IsrPropagation(0)
     propagation.record_isr_change(T0, 0)
     taken = propagation.take_due(ISR_LINGER_MS + 1)

@@ -91,7 +91,7 @@ def test_before_topic_ids_topics_go_by_name() -> None:
     assert forgotten == [("u", [9])]
 
 
-def test_epochs_and_offsets_are_asked_for_as_a_replica() -> None:
+def test_epochs_and_offsets_are_requested_as_a_replica() -> None:
     endpoint = LeaderEndpoint(SETTINGS)
     message, version = endpoint.encode(
         EpochsPlan({T0: RequestedEpoch(5, 4), T1: RequestedEpoch(5, 3)})
@@ -144,7 +144,7 @@ def test_an_answers_records_are_views_of_its_frame(version: int) -> None:
     assert answer.partitions[U0].error is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_topic_ids_that_were_not_asked_for_are_told() -> None:
+def test_topic_ids_that_were_not_requested_are_reported() -> None:
     make = messages.FetchResponse
     topic = make.FetchableTopicResponse(topic_id=OLD, partitions=[])
     answer = decode_fetch(FETCH, over_the_wire(make(responses=[topic]), 17))

@@ -109,7 +109,7 @@ def test_a_failing_append_is_refused_and_those_beside_it_are_not(disks: Disks) -
     assert [failed.partitions for failed in disks.reported] == [[LOST]]
 
 
-def test_everything_asked_of_an_offline_partition_is_a_storage_error(disks: Disks) -> None:
+def test_everything_requested_of_an_offline_partition_is_a_storage_error(disks: Disks) -> None:
     disks.break_second()
     disks.produce(LOST)
     assert disks.fetch(LOST, 0) == [STORAGE_ERROR]
@@ -141,7 +141,7 @@ def test_a_long_poll_is_answered_when_its_partition_goes(disks: Disks) -> None:
     assert waiting == [STORAGE_ERROR]
 
 
-def test_who_follows_leadership_is_told_that_it_is_over(disks: Disks) -> None:
+def test_who_follows_leadership_learns_that_it_is_over(disks: Disks) -> None:
     reported = []
     disks.manager.leadership_listeners.append(lambda *change: reported.append(change))
     disks.break_second()
@@ -149,7 +149,7 @@ def test_who_follows_leadership_is_told_that_it_is_over(disks: Disks) -> None:
     assert reported == [(LOST, False, 0)]
 
 
-def test_the_controller_is_told_that_the_partition_cannot_be_hosted(disks: Disks) -> None:
+def test_the_controller_learns_that_the_partition_cannot_be_hosted(disks: Disks) -> None:
     disks.break_second()
     disks.produce(LOST)
     known = ErrorCode.STALE_CONTROLLER_EPOCH  # in this leader epoch, as Kafka answers it

@@ -145,7 +145,7 @@ def test_readers_of_committed_records_stop_before_an_open_transaction(
 
 
 @pytest.mark.parametrize(("offset", "batches", "aborted"), AFTER_4_WAS_ABORTED)
-def test_readers_of_committed_records_are_told_what_was_aborted(
+def test_readers_of_committed_records_get_what_was_aborted(
     bench: "Bench", mixed: Transactions, offset: int, batches: list[int], aborted: Any
 ) -> None:
     mixed.end(1, commit=False)

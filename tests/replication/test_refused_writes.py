@@ -87,7 +87,7 @@ def test_what_every_change_of_leaders_brings_is_not_logged(
     assert lines() == []
 
 
-def test_what_was_counted_last_is_told_without_another_refusal(
+def test_what_was_counted_last_is_reported_without_another_refusal(
     bench: Bench, full_disk: Callable[[bool], None], lines: Callable[[], list[str]]
 ) -> None:
     bench.lead(bench.state())

@@ -160,7 +160,7 @@ def test_protobuf_of_confluent_is_read(mock_client: Any, orders: Any) -> None:
         assert decoder.decode(data).value == MESSAGE
 
 
-def test_other_messages_of_a_file_are_told_apart(mock_client: Any, orders: Any) -> None:
+def test_other_messages_of_a_file_are_distinguished(mock_client: Any, orders: Any) -> None:
     """A nested message, and the second of the file: their indexes are in the wire format."""
     values = {}
     for kind, made in (

@@ -29,7 +29,7 @@ def quick(server: SchemaRegistryServer, **settings: Any) -> SchemaRegistry:
     return SchemaRegistry({"url": server.url, **QUICK, **settings})
 
 
-def test_a_schema_is_asked_for_once_in_a_process(server: SchemaRegistryServer) -> None:
+def test_a_schema_is_requested_once_in_a_process(server: SchemaRegistryServer) -> None:
     registry = quick(server)
     number = registry.register("n-value", LONG)
     server.requests.clear()
@@ -42,7 +42,7 @@ def test_a_schema_is_asked_for_once_in_a_process(server: SchemaRegistryServer) -
     assert server.requests == [f"GET /schemas/ids/{number}"]
 
 
-def test_an_unknown_id_is_not_asked_for_with_each_value(
+def test_an_unknown_id_is_not_requested_with_each_value(
     server: SchemaRegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoder = ValueDecoder(quick(server))
@@ -98,7 +98,7 @@ def test_an_answer_that_is_none_says_nothing_of_a_value(
     assert quick(server).schema(1) == LONG
 
 
-def test_what_a_registry_refuses_to_register_is_told(server: SchemaRegistryServer) -> None:
+def test_what_a_registry_refuses_to_register_is_reported(server: SchemaRegistryServer) -> None:
     server.refusal = (409, {"error_code": 409, "message": "READER_FIELD_MISSING_DEFAULT_VALUE"})
     with pytest.raises(
         SchemaError, match=r"refuses the registration of a schema as n-value: READER_"
@@ -113,7 +113,7 @@ def test_a_subject_that_is_not_there(server: SchemaRegistryServer) -> None:
         quick(server).look_up("n-value", LONG)
 
 
-def test_a_password_in_the_url_is_not_told(server: SchemaRegistryServer) -> None:
+def test_a_password_in_the_url_is_not_reported(server: SchemaRegistryServer) -> None:
     url = server.url.replace("http://", "http://me:secret@")
     server.refusal = (401, {"error_code": 401, "message": "no"})
     with pytest.raises(RegistryError) as told:
@@ -188,7 +188,7 @@ def test_a_mock_registry_is_sent_as_its_schemas(mock_client: Any) -> None:
         (Schema("XML", "<x/>"), "of the format 'XML'"),
     ],
 )
-def test_a_schema_that_is_none_is_told_of_each_value_or_at_once(schema: Schema, told: str) -> None:
+def test_a_schema_that_is_none_is_reported_each_value_or_at_once(schema: Schema, told: str) -> None:
     with pytest.raises(SchemaError, match=told):
         ValueEncoder(schema)
     decoder = ValueDecoder(KnownSchemas({1: schema}))
@@ -196,7 +196,7 @@ def test_a_schema_that_is_none_is_told_of_each_value_or_at_once(schema: Schema, 
         decoder.decode(b"\0\0\0\0\1\2")
 
 
-def test_values_of_another_format_or_record_are_told() -> None:
+def test_values_of_another_format_or_record_are_reported() -> None:
     person = Schema(AVRO, '{"type": "record", "name": "shop.Person", "fields": []}')
     order = Schema(AVRO, '{"type": "record", "name": "shop.Order", "fields": []}')
     proto = Schema(PROTOBUF, 'syntax = "proto3"; message Order {}')
@@ -216,6 +216,6 @@ def test_values_of_another_format_or_record_are_told() -> None:
         (b"\0\xff\0\0\1", "is no schema's id"),
     ],
 )
-def test_what_is_not_in_the_wire_format_is_told(data: bytes, told: str) -> None:
+def test_what_is_not_in_the_wire_format_is_reported(data: bytes, told: str) -> None:
     with pytest.raises(ValueDecodingError, match=f"not in the wire format: .*{told}"):
         ValueDecoder(KnownSchemas({})).decode(data)

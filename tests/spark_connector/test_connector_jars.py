@@ -135,12 +135,12 @@ def test_another_scala_is_refused_before_anything_is_fetched(
 
 
 @pytest.mark.parametrize("package", ["connector", "group:artifact", "a:b:c:d", "group:artifact: 1"])
-def test_what_is_no_coordinate_is_told(spark: FakeSpark, tmp_path: Path, package: str) -> None:
+def test_what_is_no_coordinate_is_reported(spark: FakeSpark, tmp_path: Path, package: str) -> None:
     with pytest.raises(SparkConnectorError, match="is no Maven coordinate"):
         connector_jars(spark.installation, [package], tmp_path)
 
 
-def test_no_network_is_told_as_that(spark: FakeSpark, tmp_path: Path) -> None:
+def test_no_network_is_reported_as_that(spark: FakeSpark, tmp_path: Path) -> None:
     spark.resolve_by(NO_NETWORK)
     with pytest.raises(SparkConnectorError, match="its repository cannot be reached") as failure:
         connector_jars(spark.installation, ivy_folder=tmp_path)
@@ -157,7 +157,7 @@ def test_an_artifact_nobody_has_is_named(spark: FakeSpark, tmp_path: Path) -> No
         connector_jars(spark.installation, ivy_folder=tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_told(spark: FakeSpark, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(spark: FakeSpark, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SparkConnectorError, match="cannot be written"):
         connector_jars(spark.installation, ivy_folder=tmp_path / "file")

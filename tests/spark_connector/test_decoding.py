@@ -100,7 +100,7 @@ def test_a_schema_becomes_a_type_of_spark() -> None:
         (7, "no Avro type"),
     ],
 )
-def test_what_spark_has_no_type_for_is_told_with_its_field(kind: Any, told: str) -> None:
+def test_what_spark_has_no_type_for_is_reported_with_its_field(kind: Any, told: str) -> None:
     schema = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": kind}]}
     with pytest.raises(SparkConnectorError, match=f"the field 'next' .*{told}"):
         spark_type(schema)

@@ -127,7 +127,7 @@ def test_a_row_twice_in_one_parquet_batch_is_doubled(table: pd.DataFrame, tmp_pa
     assert comparison.doubled == [f"doubled: {row_name(table, SOME_ROW)}"]
 
 
-def test_no_batch_at_all_is_told(tmp_path: Path) -> None:
+def test_no_batch_at_all_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SparkConnectorError, match="the stream wrote no batch"):
         read_parquet_table(tmp_path)
 

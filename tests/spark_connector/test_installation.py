@@ -52,18 +52,18 @@ def test_an_older_java_is_named_with_its_version(java_home: Path, line: str, maj
         check_java()
 
 
-def test_a_java_home_without_java_is_told(java_home: Path) -> None:
+def test_a_java_home_without_java_is_reported(java_home: Path) -> None:
     with pytest.raises(SparkConnectorError, match=r"JAVA_HOME is .* there is no bin/java in it"):
         check_java()
 
 
-def test_a_java_that_does_not_run_is_told(java_home: Path) -> None:
+def test_a_java_that_does_not_run_is_reported(java_home: Path) -> None:
     make_java(java_home / "bin", "Error: could not find libjava.so")
     with pytest.raises(SparkConnectorError, match="does not run; install Java 17"):
         check_java()
 
 
-def test_no_java_at_all_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_at_all_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SparkConnectorError, match="Java is not installed"):

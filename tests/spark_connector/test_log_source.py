@@ -168,7 +168,7 @@ def test_offsets_and_times_cut_rows_exactly(tmp_path: Path, indexed: bool) -> No
     assert [row["offset"] for row in by_time] == list(range(215, 306))
 
 
-def test_indexes_spare_reading_what_is_not_wanted(tmp_path: Path) -> None:
+def test_indexes_spare_reading_what_is_not_requested(tmp_path: Path) -> None:
     folder = partition_folder(tmp_path)
     write_segment(folder, batches_of(20))
     write_segment(folder, batches_of(20, first=200), base_offset=200)
@@ -206,7 +206,7 @@ def test_an_index_that_lies_is_done_without(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows] == list(range(150, 200))
 
 
-def test_folders_are_told_apart_when_several_are_read(tmp_path: Path) -> None:
+def test_folders_are_distinguished_when_several_are_read(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_segment(partition_folder(tmp_path / name), batches_of(1))
     rows = rows_of([tmp_path / "one", tmp_path / "two"])
@@ -312,7 +312,7 @@ def test_uncommitted_rows_are_all_but_the_markers(transactions: Path) -> None:
 # --- Other tables ----------------------------------------------------------------------------
 
 
-def test_batches_are_told_by_their_headers(tmp_path: Path) -> None:
+def test_batches_are_identified_by_their_headers(tmp_path: Path) -> None:
     batches = batches_of(3)
     write_segment(partition_folder(tmp_path), batches)
     rows = rows_of(tmp_path, table="batches")
@@ -344,7 +344,7 @@ def damaged_segment(tmp_path: Path) -> Path:
     return write_segment(partition_folder(tmp_path), batches)
 
 
-def test_damage_is_told_with_file_and_position(tmp_path: Path) -> None:
+def test_damage_is_reported_with_file_and_position(tmp_path: Path) -> None:
     path = damaged_segment(tmp_path)
     position = len(batches_of(1)[0])
     with pytest.raises(SparkConnectorError, match=f"{path} is damaged at {position}: its checksum"):
@@ -419,14 +419,14 @@ def test_a_time_beyond_what_spark_can_hold_is_the_last_it_can(tmp_path: Path) ->
         ("kafka.isolation.level", "dirty"),
     ],
 )
-def test_an_impossible_value_is_told_with_its_option(
+def test_an_impossible_value_is_reported_with_its_option(
     tmp_path: Path, option: str, value: str
 ) -> None:
     with pytest.raises(SparkConnectorError, match=f"'{option}'"):
         rows_of(tmp_path, **{option: value})
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SparkConnectorError, match="'path'"):
         rows_of(tmp_path / "missing")
     with pytest.raises(SparkConnectorError, match="'path'"):

@@ -9,7 +9,7 @@ from odradek.spark_connector.kafka_source.options import read_options
 from odradek.testing import Broker, faults
 
 
-def test_a_leader_that_does_not_know_its_partition_yet_is_asked_again() -> None:
+def test_a_leader_that_does_not_know_its_partition_yet_is_queried_again() -> None:
     with Broker() as broker:
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topics({"orders": {"num_partitions": 1}}, wait_for_metadata=True)

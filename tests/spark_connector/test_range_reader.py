@@ -89,7 +89,7 @@ def test_a_topic_deleted_meanwhile_fails_the_task_or_ends_it(
     assert read(0, 50, failOnDataLoss="false") == []
 
 
-def test_records_that_do_not_come_are_waited_for_and_told(filled: str, read: Read) -> None:
+def test_records_that_do_not_come_are_waited_for_and_reported(filled: str, read: Read) -> None:
     with pytest.raises(SparkConnectorError, match=r"gave nothing from offset 50 .*ends at 50"):
         read(40, 60, kafkaConsumer__pollTimeoutMs="3000")
 

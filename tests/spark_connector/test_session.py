@@ -46,7 +46,7 @@ for name in ("first", "second"):
 
 
 @pytest.mark.slow
-def test_a_spark_started_without_the_connector_is_told() -> None:
+def test_a_spark_started_without_the_connector_is_reported() -> None:
     output = run("""
 from pyspark.sql import SparkSession
 from odradek.spark_connector import SparkConnectorError, spark_session
@@ -63,7 +63,7 @@ except SparkConnectorError as error:
     assert len(output.splitlines()) == 1
 
 
-def test_a_jvm_that_does_not_start_is_told(tmp_path: Path) -> None:
+def test_a_jvm_that_does_not_start_is_reported(tmp_path: Path) -> None:
     output = run(f"""
 from odradek.spark_connector import SparkConnectorError, spark_session
 settings["spark.driver.memory"] = "1k"
@@ -95,7 +95,7 @@ print(spark.read.format("odradek").load().columns[:2])
 
 
 @pytest.mark.slow
-def test_a_session_without_the_connector_is_told_unless_none_is_wanted() -> None:
+def test_a_session_without_the_connector_is_reported_unless_none_is_requested() -> None:
     output = run("""
 from odradek.spark_connector import SparkConnectorError, spark_session
 spark = spark_session(packages=[], master="local[1]", conf=settings)

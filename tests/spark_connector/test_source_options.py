@@ -53,7 +53,7 @@ def options_of(*, is_stream: bool = False, **more: str) -> Any:
         ("minOffsetsPerTrigger", "0"),
     ],
 )
-def test_an_impossible_value_is_told_with_its_option(option: str, value: str) -> None:
+def test_an_impossible_value_is_reported_with_its_option(option: str, value: str) -> None:
     with pytest.raises(SparkConnectorError, match=rf"'{option}'") as raised:
         options_of(**{option: value})
     assert "\n" not in str(raised.value)
@@ -88,7 +88,7 @@ def test_a_time_for_all_wins_over_times_by_partition_and_those_over_offsets() ->
     assert all_three.start.timestamp_ms == 9
 
 
-def test_a_missing_bootstrap_server_is_told() -> None:
+def test_a_missing_bootstrap_server_is_reported() -> None:
     with pytest.raises(SparkConnectorError, match=r"'kafka\.bootstrap\.servers'"):
         read_options({"subscribe": "a"}, is_stream=False)
 

@@ -86,7 +86,7 @@ def test_offsets_have_the_form_of_sparks_own_source() -> None:
     assert from_json(to_json(offsets)) == offsets
 
 
-def test_a_checkpoint_of_something_else_is_told() -> None:
+def test_a_checkpoint_of_something_else_is_reported() -> None:
     with pytest.raises(SparkConnectorError, match="checkpointLocation"):
         from_json({"seconds": 5})
 

@@ -98,7 +98,7 @@ def rows_between(reader: Any, start: Offsets, end: Offsets) -> int:
     )
 
 
-def test_a_spark_that_asks_only_for_the_latest_gets_all_and_then_limited_batches(
+def test_a_spark_that_requests_only_the_latest_gets_all_and_then_limited_batches(
     fill: Any, new_reader: Any, topic: str
 ) -> None:
     fill(60)

@@ -91,7 +91,7 @@ def test_the_administrator_may_do_everything(broker: Broker) -> None:
     assert topics(broker, stranger) == ["private"]
 
 
-def test_a_mistake_is_told_at_once(broker: Broker) -> None:
+def test_a_mistake_is_reported_at_once(broker: Broker) -> None:
     with pytest.raises(ValueError, match="there is no operation 'Raed'; it is one of All, Read"):
         broker.allow("alice", "Raed", topic="t")
     with pytest.raises(ValueError, match="with what"):

@@ -112,7 +112,7 @@ def test_a_frame_longer_than_the_limit_closes_the_connection_before_it_is_read(
         assert is_closed_by_peer(connection)
 
 
-def test_a_wrong_token_is_told_to_the_caller_in_a_sentence(broker: Broker) -> None:
+def test_a_wrong_token_is_reported_to_the_caller_in_a_sentence(broker: Broker) -> None:
     with pytest.raises(ControlError, match="does not take this token"):
         ControlClient(broker.control_address, "00").call("control.ping")
 
@@ -133,7 +133,7 @@ def test_an_unknown_verb_is_refused_with_what_there_is(
         broker.control().call(verb)
 
 
-def test_wrong_arguments_are_told_to_the_caller_and_end_nothing(broker: Broker) -> None:
+def test_wrong_arguments_are_reported_to_the_caller_and_end_nothing(broker: Broker) -> None:
     with pytest.raises(ControlError, match="show"):
         broker.control().call("faults.show", wrong=1)
     assert broker.control().call("control.ping")["pid"] == broker.pid
@@ -175,7 +175,7 @@ def test_an_answer_that_does_not_come_in_time_is_a_timeout(broker: Broker) -> No
     assert broker.control().call("control.ping")["pid"] == broker.pid
 
 
-def test_a_broker_that_is_gone_is_told_of_at_once() -> None:
+def test_a_broker_that_is_gone_is_reported_at_once() -> None:
     with Broker() as broker:
         control = broker.control()
         assert control.call("control.ping")["pid"] == broker.pid
@@ -188,7 +188,7 @@ def test_a_broker_that_is_gone_is_told_of_at_once() -> None:
         assert time.monotonic() - began < WAITED_FOR_SECONDS / 2
 
 
-def test_a_broker_that_is_killed_during_a_call_is_told_of_at_once() -> None:
+def test_a_broker_that_is_killed_during_a_call_is_reported_at_once() -> None:
     from odradek.testing import faults
 
     with Broker() as broker:
@@ -206,7 +206,7 @@ def test_a_restarted_broker_has_a_new_channel_and_the_same_token() -> None:
         assert broker.control().call("control.ping")["pid"] == broker.pid != pid
 
 
-def test_it_is_off_unless_asked_for(tmp_path: Path) -> None:
+def test_it_is_off_unless_requested(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as served:
         assert served.control_address == ""
         sockets = _listening_sockets(served.pid)
@@ -241,7 +241,7 @@ def _listening_sockets(pid: int) -> list[str]:
     return found
 
 
-def test_who_comes_when_all_places_are_taken_is_told_so_and_the_others_go_on(
+def test_who_comes_when_all_places_are_taken_is_refused_and_the_others_go_on(
     broker: Broker,
 ) -> None:
     first, late = (ControlClient(broker.control_address, broker.control_token) for _ in range(2))

@@ -129,7 +129,7 @@ def test_answers_keep_their_order_when_one_is_held(broker: Broker, connect: Conn
     assert ids == sorted(ids)
 
 
-def test_a_slow_line_carries_what_it_was_told_to(broker: Broker, connect: Connect) -> None:
+def test_a_slow_line_carries_its_rate(broker: Broker, connect: Connect) -> None:
     broker.create_topic("slow")
     peer = connect()
     value = bytes(range(256)) * 100

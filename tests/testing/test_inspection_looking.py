@@ -52,7 +52,7 @@ def test_more_than_one_page_of_records_is_read_whole(broker: Broker) -> None:
     assert state.size > sum(map(len, values))
 
 
-def test_aborted_and_open_transactions_are_left_out_if_asked(broker: Broker) -> None:
+def test_aborted_and_open_transactions_are_left_out_if_requested(broker: Broker) -> None:
     broker.create_topic("orders")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions(WAIT_SECONDS_MAX)
@@ -151,6 +151,8 @@ def test_a_topic_and_its_settings(broker: Broker) -> None:
     ],
     ids=["topic", "read", "name", "partitions", "delete", "snapshot"],
 )
-def test_what_cannot_be_told_is_told_in_a_sentence(broker: Broker, ask, sentence: str) -> None:
+def test_what_cannot_be_answered_is_refused_in_a_sentence(
+    broker: Broker, ask, sentence: str
+) -> None:
     with pytest.raises(ControlError, match=sentence):
         ask(broker)

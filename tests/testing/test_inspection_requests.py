@@ -93,7 +93,7 @@ def test_a_mark_parts_what_came_before_and_after(broker: Broker) -> None:
     ],
     ids=["api", "error"],
 )
-def test_a_wrong_name_is_told_of_at_once(broker: Broker, requested, sentence: str) -> None:
+def test_a_wrong_name_is_reported_at_once(broker: Broker, requested, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         broker.requests.of(**requested)
 

@@ -143,7 +143,7 @@ def read_one(consumer: Consumer) -> bytes:
     raise AssertionError("no record came")
 
 
-def test_a_producer_of_a_transaction_that_is_gone_is_told_so(broker: Broker) -> None:
+def test_a_producer_of_a_transaction_that_is_gone_gets_an_error(broker: Broker) -> None:
     broker.create_topic("orders")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions(WAIT_SECONDS_MAX)

@@ -98,7 +98,7 @@ def test_records_are_matched_by_key_value_and_function(broker: Broker) -> None:
     ],
     ids=lambda value: str(value) if not isinstance(value, str) else "",
 )
-def test_a_wait_in_vain_says_what_was_wanted_and_what_was_seen(
+def test_a_wait_in_vain_says_what_was_requested_and_what_was_seen(
     broker: Broker, condition, requested: str, seen: str
 ) -> None:
     if condition is len:

@@ -61,7 +61,7 @@ def test_most_brokers_are_allowed_and_one_more_is_not():
         ({"config": ["num.partitions=3"]}, "config is a dictionary of Kafka's settings"),
     ],
 )
-def test_what_a_marker_may_not_say_is_told_in_a_sentence(option: dict[str, Any], sentence: str):
+def test_what_a_marker_may_not_say_is_reported_in_a_sentence(option: dict[str, Any], sentence: str):
     with pytest.raises(MarkerError, match=re.escape(sentence)):
         options_of(marks(option), [])
 
@@ -72,6 +72,6 @@ def test_options_of_a_marker_are_named():
 
 
 @pytest.mark.parametrize("line", ["num.partitions", "=3"])
-def test_a_line_that_is_no_setting_is_told_by_what_it_should_be(line: str):
+def test_a_line_that_is_no_setting_is_refused_with_what_it_should_be(line: str):
     with pytest.raises(MarkerError, match="write it as KEY=VALUE"):
         options_of([], [line])

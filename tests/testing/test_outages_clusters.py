@@ -212,7 +212,7 @@ def test_a_cluster_is_emptied_and_no_broker_of_it_alone(cluster: Cluster) -> Non
         assert broker.topics(internal=True) == []
 
 
-def test_the_wrong_leader_is_told_of(cluster: Cluster) -> None:
+def test_the_wrong_leader_is_reported(cluster: Cluster) -> None:
     leader, (other, _) = leader_and_followers(cluster)
     with pytest.raises(NotReached) as reported:
         cluster.wait_until(leader_is("orders", 0, other), timeout=0.05)

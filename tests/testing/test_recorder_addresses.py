@@ -104,7 +104,7 @@ def test_addresses_are_rewritten_at_every_version(api_key: int, version: int) ->
     assert position == len(header)
 
 
-def test_where_no_broker_is_named_nothing_is_asked_for() -> None:
+def test_where_no_broker_is_named_nothing_is_requested() -> None:
     body = encode_body(response_message(ApiKey.FIND_COORDINATOR)(node_id=-1, port=-1), 2)
     frame = response_header(ApiKey.FIND_COORDINATOR, 2, 1) + body
 

@@ -274,7 +274,7 @@ def test_a_broker_that_does_not_speak_kafka_is_left(capture: Path) -> None:
     assert "what the broker sends is not Kafka's" in end.reason
 
 
-def test_a_connection_that_the_broker_ends_is_told_so(capture: Path) -> None:
+def test_a_connection_that_the_broker_ends_is_reported(capture: Path) -> None:
     with (
         ScriptedUpstream(lambda frame: None) as upstream,
         Recorder(upstream.address, capture=capture) as recorder,
@@ -286,7 +286,7 @@ def test_a_connection_that_the_broker_ends_is_told_so(capture: Path) -> None:
     assert (end.is_by_client, end.reason) == (False, "")
 
 
-def test_who_has_asked_all_gets_the_answers_still(capture: Path) -> None:
+def test_who_has_sent_all_requests_gets_the_answers_still(capture: Path) -> None:
     with (
         ScriptedUpstream(echo) as upstream,
         Recorder(upstream.address, capture=capture) as recorder,
@@ -302,7 +302,7 @@ def test_who_has_asked_all_gets_the_answers_still(capture: Path) -> None:
     assert end.is_by_client
 
 
-def test_a_broker_that_is_not_there_is_told(capture: Path) -> None:
+def test_a_broker_that_is_not_there_is_reported(capture: Path) -> None:
     with (
         nobody_listens() as address,
         Recorder(address, capture=capture) as recorder,
@@ -312,7 +312,7 @@ def test_a_broker_that_is_not_there_is_told(capture: Path) -> None:
     assert any(f"broker {address} cannot be reached" in note for note in notes_of(capture))
 
 
-def test_more_brokers_than_there_can_be_are_not_told_to_a_client(
+def test_more_brokers_than_there_can_be_are_not_reported_to_a_client(
     capture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proxy, "BROKERS_MAX", 4)

@@ -190,7 +190,7 @@ def test_the_same_answer_is_no_difference() -> None:
     assert (found, outcome.compared_count) == ([], 1)
 
 
-def test_a_field_that_differs_is_told_with_its_request() -> None:
+def test_a_field_that_differs_is_reported_with_its_request() -> None:
     other = encode_body(HeartbeatResponse(error_code=27), 4)
     with answering(framed(response_header(ApiKey.HEARTBEAT, 4, 7) + other)) as upstream:
         _, found = replayed(conversation(ASKED, ANSWERED), upstream.address)

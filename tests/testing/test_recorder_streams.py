@@ -115,7 +115,7 @@ def test_an_answer_finds_its_request() -> None:
     assert conversation.answered_by(number(2)) is None
 
 
-def test_an_answer_to_nothing_is_told_apart() -> None:
+def test_an_answer_to_nothing_is_distinguished() -> None:
     conversation = Conversation()
     conversation.add_request(request(ApiKey.FETCH, 12, 1), 0)
     assert conversation.answered_by(number(7)) is None

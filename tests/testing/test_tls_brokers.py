@@ -66,7 +66,7 @@ def test_plain_broker_has_no_certificate_to_trust():
             _ = broker.ssl_ca
 
 
-def test_every_client_is_told_the_address_and_no_other_client_is_known(tmp_path):
+def test_every_client_gets_the_address_and_no_other_client_is_known(tmp_path):
     files = make_tls_files(tmp_path)
     for client in CLIENTS:
         assert "h:1" in client_settings("h:1", None, client).values()

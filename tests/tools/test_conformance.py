@@ -91,7 +91,7 @@ def test_made_up_ids_must_be_of_one_shape() -> None:
     assert differing(ApiKey.JOIN_GROUP, 9, joined[0], joined[2])
 
 
-def test_requests_are_translated_by_what_answers_have_told() -> None:
+def test_requests_are_translated_by_what_answers_have_reported() -> None:
     mapping = IdMapping()
     differing(ApiKey.METADATA, 12, metadata(HERE_ID), metadata(THERE_ID), mapping)
     topic = OffsetCommitRequest.OffsetCommitRequestTopic(topic_id=HERE_ID)
@@ -300,7 +300,7 @@ def test_planted_difference_is_found_until_it_is_explained(
     assert ConformanceReport(results, Explained(rows), is_whole=True).is_conformant
 
 
-def test_explanation_that_nothing_needs_is_told(two_brokers: tuple[str, str]) -> None:
+def test_explanation_that_nothing_needs_is_reported(two_brokers: tuple[str, str]) -> None:
     row = Explanation("Metadata", "topics[].name", "a", "b", "for no reason", 1)
     results = play_all(some_runs()[:1], *two_brokers, "unneeded-")
     report = ConformanceReport(results, Explained([row]), is_whole=True)

@@ -274,7 +274,7 @@ async def test_refused_change_writes_nothing(follower: Follower, store: Embedded
     assert await store.children("/config/changes") == []
 
 
-async def test_same_settings_again_are_told_for_brokers_only(follower: Follower) -> None:
+async def test_same_settings_again_are_reported_for_brokers_only(follower: Follower) -> None:
     for _ in range(2):
         await follower.set(TOPICS, "orders", retention_ms="5")
         await follower.set(BROKERS, "1", log_retention_ms="5")
@@ -332,7 +332,7 @@ async def test_settings_of_one_entity_are_bounded(follower: Follower) -> None:
     assert refusal.value.code is ErrorCode.INVALID_REQUEST
 
 
-async def test_store_that_is_lost_is_told(follower: Follower, store: EmbeddedStore) -> None:
+async def test_store_that_is_lost_is_reported(follower: Follower, store: EmbeddedStore) -> None:
     await store.close()
     with pytest.raises(SessionExpired):
         await follower.set(TOPICS, "orders", retention_ms="5")

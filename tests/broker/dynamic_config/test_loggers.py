@@ -47,7 +47,7 @@ def test_level_has_kafkas_name(logger: logging.Logger, number: int, level: str) 
     assert logger_levels()[NAME] == level
 
 
-def test_logger_without_a_level_is_told_with_the_level_above_it(logger: logging.Logger) -> None:
+def test_logger_without_a_level_is_reported_with_the_level_above_it(logger: logging.Logger) -> None:
     change("root", SET, "FATAL")
     assert logger_levels()[NAME] == logger_levels()["root"] == "FATAL"
     change("odradek.test_loggers", SET, "DEBUG")

@@ -100,7 +100,7 @@ def test_there_must_be_ports_enough():
         bind_metrics("127.0.0.1:65534", 3)
 
 
-def test_an_address_that_is_taken_is_told_with_the_option():
+def test_an_address_that_is_taken_is_reported_with_the_option():
     (taken,) = bind_metrics("127.0.0.1:0")
     port = taken.sockets[0].getsockname()[1]
     try:

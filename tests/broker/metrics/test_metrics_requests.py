@@ -72,7 +72,7 @@ def test_what_a_hot_path_counted_by_itself_is_recent_for_as_long():
     assert times.count == 4
 
 
-def test_nothing_is_forgotten_for_having_been_asked_late():
+def test_nothing_is_forgotten_for_having_been_requested_late():
     times = RequestTimes()
     times.recent(1)
     times.record(700)

@@ -110,7 +110,7 @@ def test_partitions_that_gave_records_come_last_next_time() -> None:
     assert list(session.partitions) == [("t", 1), ("t", 2), ("t", 0)]
 
 
-def test_only_news_is_told() -> None:
+def test_only_news_is_reported() -> None:
     cached = CachedPartition(wish(0))
     assert cached.take_news(data())
     assert not cached.take_news(data())
@@ -121,7 +121,7 @@ def test_only_news_is_told() -> None:
     assert cached.take_news(data(high_watermark=6, log_start_offset=1, diverging_epoch=(1, 2)))
 
 
-def test_an_error_is_told_each_time_and_so_is_its_end() -> None:
+def test_an_error_is_reported_each_time_and_so_is_its_end() -> None:
     cached = CachedPartition(wish(0))
     cached.take_news(data())
     broken = data(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -165,7 +165,7 @@ async def test_logins_at_once_share_a_request(provider: Provider) -> None:
     assert len(provider.requests) == 1
 
 
-async def test_an_answer_that_may_change_is_asked_for_again(
+async def test_an_answer_that_may_change_is_requested_again(
     provider: Provider, autojump_clock: trio.testing.MockClock
 ) -> None:
     """After 1, 2, 4 and 3 s: then ten have passed."""

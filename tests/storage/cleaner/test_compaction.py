@@ -111,7 +111,7 @@ def test_the_latest_record_of_each_key_stays_at_its_offset(table: Table) -> None
     assert (table.log.log_start_offset, table.log.log_end_offset) == (0, 4)
 
 
-def test_the_active_segment_is_neither_cleaned_nor_asked(table: Table) -> None:
+def test_the_active_segment_is_neither_cleaned_nor_considered(table: Table) -> None:
     table.append((b"a", b"1"))
     table.append((b"a", b"2"))
     table.roll()
@@ -387,7 +387,7 @@ def test_a_damaged_log_is_left_alone_and_the_broker_goes_on(table: Table) -> Non
     assert table.manager.uncleanable == {TABLE: table.log}
 
 
-def test_settings_that_leave_no_room_for_a_key_are_told_and_may_change(
+def test_settings_that_leave_no_room_for_a_key_are_reported_and_may_change(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.append((b"a", b"1"))
@@ -404,7 +404,7 @@ def test_settings_that_leave_no_room_for_a_key_are_told_and_may_change(
 
 
 @pytest.mark.parametrize(("number", "is_told"), [(errno.EIO, True), (errno.ENOSPC, False)])
-def test_a_failing_disk_is_told_of_and_a_full_one_tried_again(
+def test_a_failing_disk_is_reported_and_a_full_one_tried_again(
     table: Table, number: int, is_told: bool
 ) -> None:
     reported: list[str] = []

@@ -158,7 +158,7 @@ def test_a_reset_index_takes_new_entries(index: TransactionIndex) -> None:
         (68 + 24, 1),  # ends behind the segment
     ],
 )
-def test_impossible_entries_are_told(index: TransactionIndex, at: int, byte: int) -> None:
+def test_impossible_entries_are_reported(index: TransactionIndex, at: int, byte: int) -> None:
     index.flush()
     reopen(index).sanity_check(131)
     data = bytearray(Path(index.path).read_bytes())
@@ -168,7 +168,7 @@ def test_impossible_entries_are_told(index: TransactionIndex, at: int, byte: int
         reopen(index).sanity_check(131)
 
 
-def test_a_torn_file_is_told(index: TransactionIndex) -> None:
+def test_a_torn_file_is_reported(index: TransactionIndex) -> None:
     index.flush()
     Path(index.path).write_bytes(Path(index.path).read_bytes()[:-1])
     with pytest.raises(CorruptIndexError, match="ends inside an entry"):

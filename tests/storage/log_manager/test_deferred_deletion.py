@@ -125,7 +125,7 @@ def test_a_start_finishes_what_was_to_be_removed(start, files, remove_due):
     assert not any(name.endswith(".deleted") for name in names)
 
 
-def test_what_cannot_be_removed_is_told_and_the_rest_goes(files):
+def test_what_cannot_be_removed_is_reported_and_the_rest_goes(files):
     for name in ("a", "b", "c"):
         files.write_atomically(f"/{name}", b"x")
     files.fail(errno.EIO, "/b")
@@ -137,7 +137,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(files):
     assert not files.exists("/c")
 
 
-def test_the_earliest_deletion_is_told_of():
+def test_the_earliest_deletion_is_reported():
     deletions = DeferredDeletion()
     reported = []
     deletions.on_earlier = reported.append

@@ -318,7 +318,7 @@ def test_a_topic_id_torn_before_anything_was_flushed_is_written_again(start, fil
     assert start(FIRST).logs[ORDERS[0]].topic_id == TOPIC_ID
 
 
-def test_a_torn_topic_id_that_nobody_asked_for_does_not_keep_the_next_start(start, files):
+def test_a_torn_topic_id_that_nobody_requested_does_not_keep_the_next_start(start, files):
     manager = start(FIRST)
     append(manager.get_or_create_log(ORDERS[0], TOPIC_ID))
     manager.abandon()

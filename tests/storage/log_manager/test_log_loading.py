@@ -64,7 +64,7 @@ def test_any_number_of_threads_finds_the_same_logs_in_the_same_order(files, thre
     manager.close()
 
 
-def test_progress_is_told_while_the_loading_lasts(files, monkeypatch) -> None:
+def test_progress_is_reported_while_the_loading_lasts(files, monkeypatch) -> None:
     monkeypatch.setattr(log_loading_module, "PROGRESS_INTERVAL_SECONDS", 0.01)
     gated = GatedFiles(files, "t-7")
     manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=gated)
@@ -89,7 +89,7 @@ def test_progress_says_how_many_of_how_many_and_how_fast() -> None:
     assert str(LoadProgress(0, 10, 0.0, recovering=True)).startswith("recovering logs: 0 of 10")
 
 
-def test_loading_stops_between_two_logs_when_told_to(files) -> None:
+def test_loading_stops_between_two_logs_on_request(files) -> None:
     gated = GatedFiles(files, "t-0")
     manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=gated, recovery_threads=1)
     outcome: list[BaseException] = []

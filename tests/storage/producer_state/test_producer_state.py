@@ -60,7 +60,7 @@ def test_kafkas_snapshot_is_read_and_written_alike() -> None:
     assert encode_snapshot(states) == KAFKAS_SNAPSHOT
 
 
-def test_every_flipped_bit_of_a_snapshot_is_told() -> None:
+def test_every_flipped_bit_of_a_snapshot_is_reported() -> None:
     for position in range(len(KAFKAS_SNAPSHOT)):
         for bit in range(8):
             damaged = bytearray(KAFKAS_SNAPSHOT)
@@ -70,7 +70,7 @@ def test_every_flipped_bit_of_a_snapshot_is_told() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 9, 10, 55])
-def test_a_snapshot_cut_short_is_told(size: int) -> None:
+def test_a_snapshot_cut_short_is_reported(size: int) -> None:
     with pytest.raises(CorruptSnapshotError):
         decode_snapshot(KAFKAS_SNAPSHOT[:size])
 

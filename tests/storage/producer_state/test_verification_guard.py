@@ -142,7 +142,7 @@ def test_nobody_is_verified_where_that_is_switched_off(open_log: OpenLog) -> Non
     assert write(log, NOT_REQUIRED).first_offset == 0
 
 
-def test_a_later_batch_does_not_go_before_one_that_asked_earlier(open_log: OpenLog) -> None:
+def test_a_later_batch_does_not_go_before_one_that_was_earlier(open_log: OpenLog) -> None:
     log = open_log()
     guard = verify(log, sequence=4)
     assert verify(log, sequence=2) is guard
@@ -152,7 +152,7 @@ def test_a_later_batch_does_not_go_before_one_that_asked_earlier(open_log: OpenL
     write(log, guard, sequence=2)
 
 
-def test_a_newer_epoch_forgets_what_the_older_one_asked(open_log: OpenLog) -> None:
+def test_a_newer_epoch_forgets_what_the_older_one_requested(open_log: OpenLog) -> None:
     log = open_log()
     verify(log, sequence=0)
     guard = verify(log, sequence=3, epoch=1)

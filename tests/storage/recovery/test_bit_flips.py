@@ -171,7 +171,7 @@ def test_an_index_that_ends_inside_an_entry_is_made_again(written, suffix: str) 
 
 
 @pytest.mark.slow
-def test_an_aborted_transaction_is_told_of_whatever_bit_of_its_entry_is_wrong(written) -> None:
+def test_an_aborted_transaction_is_reported_whatever_bit_of_its_entry_is_wrong(written) -> None:
     names = [each for each in written.files.list_directory(FOLDER) if each.endswith(".txnindex")]
     for name in names:
         for files in written.flipped(written.path(name)):
@@ -185,7 +185,7 @@ def test_a_wrong_bit_in_a_snapshot_costs_a_look_at_the_log(written) -> None:
         written.check_producers(open_log(files))
 
 
-def test_a_wrong_epoch_is_found_when_it_is_asked_for(written) -> None:
+def test_a_wrong_epoch_is_found_when_it_is_requested(written) -> None:
     path = written.path("leader-epoch-checkpoint")
     for files in written.flipped(path):
         log = open_log(files)
@@ -280,7 +280,7 @@ def outcome_at(log: Log, damaged: RecordBatch) -> str:
     return "harmless"
 
 
-def test_a_damaged_payload_is_told_to_who_begins_there_and_to_verify(written) -> None:
+def test_a_damaged_payload_is_reported_to_who_begins_there_and_to_verify(written) -> None:
     path = written.of_closed_segment(".log")
     files = written.files.copy()
     files.flip_bit(path, 70 * 8)

@@ -70,7 +70,7 @@ def test_no_floor_is_above_its_goal() -> None:
     assert not [goal for goal in floors if goal.is_met(goal.floor, goal.value)]
 
 
-def test_a_load_that_was_not_asked_is_not_judged() -> None:
+def test_a_load_that_did_not_run_is_not_judged() -> None:
     assert judged({"b": {ITSELF: {"rate": 1.0}}}, [FASTER]) == []
 
 

@@ -134,7 +134,7 @@ def test_of_slots_that_were_all_slowed_the_quietest_is_kept(
     assert (turns.calibration.repeated, turns.calibration.slowed) == (2, 1)
 
 
-def test_a_load_that_a_peer_fails_is_asked_of_the_others_only(
+def test_a_load_that_a_peer_fails_runs_on_the_others_only(
     peers: list[Sleeper], heard: Heard
 ) -> None:
     def rate(peer: Peer) -> float:
@@ -160,7 +160,7 @@ def test_a_failure_in_a_later_round_keeps_the_earlier_slots(
     assert turns.failures == {("a", "x"): "StopIteration: "}
 
 
-def test_a_load_that_nobody_can_be_asked_is_left_out(peers: list[Sleeper], heard: Heard) -> None:
+def test_a_load_that_no_peer_can_run_is_left_out(peers: list[Sleeper], heard: Heard) -> None:
     requested = []
 
     def rate(peer: Peer) -> float:
@@ -205,7 +205,9 @@ def test_warming_up_does_not_go_on_for_ever(peers: list[Sleeper], heard: Heard) 
     assert len(list(left)) == 5
 
 
-def test_a_failure_while_warming_up_is_told_and_no_more(peers: list[Sleeper], heard: Heard) -> None:
+def test_a_failure_while_warming_up_is_reported_and_no_more(
+    peers: list[Sleeper], heard: Heard
+) -> None:
     def rate(peer: Peer) -> float:
         raise Failed("not yet")
 
@@ -234,7 +236,7 @@ def test_starts_are_measured_and_one_that_fails_has_no_more_turns(heard: Heard) 
         assert turns.failures == {("start", "b"): "b did not start"}
 
 
-def test_a_broker_that_ends_at_once_is_told_with_its_last_words() -> None:
+def test_a_broker_that_ends_at_once_is_reported_with_its_last_words() -> None:
     class Complaining(Sleeper):
         def commands(self) -> Sequence[list[str]]:
             return [["sleep", "600"], ["sh", "-c", "echo no such setting; exit 1"]]

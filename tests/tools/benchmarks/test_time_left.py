@@ -24,7 +24,7 @@ def test_a_slot_takes_what_it_took_before_or_others_or_anything() -> None:
     assert left.seconds() == pytest.approx(15.0 + 1.0 + (10.0 + 20.0 + 1.0) / 3)
 
 
-def test_what_is_not_asked_any_more_takes_no_time() -> None:
+def test_what_does_not_run_any_more_takes_no_time() -> None:
     left = TimeLeft([("a", "x")] * 2 + [("b", "x")] * 4)
     left.took("a", "x", 3.0)
     left.no_more("b", "x")
@@ -44,7 +44,7 @@ def test_what_is_not_asked_any_more_takes_no_time() -> None:
         (3_900.0, "about 1 h 5 min left"),
     ],
 )
-def test_the_time_left_is_told_in_words(seconds: float | None, words: str) -> None:
+def test_the_time_left_is_reported_in_words(seconds: float | None, words: str) -> None:
     assert in_words(seconds) == words
 
 

@@ -329,7 +329,7 @@ def run_commands(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     running.seen.extend(capsys.readouterr())
 
 
-def test_no_secret_is_told(
+def test_no_secret_is_disclosed(
     running: Running, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", "odradek")
@@ -382,7 +382,7 @@ REFUSED_AT_THE_START = {
 
 
 @pytest.mark.slow  # a broker for each
-def test_a_refusal_to_start_tells_no_secret(tmp_path: Path) -> None:
+def test_a_refusal_to_start_discloses_no_secret(tmp_path: Path) -> None:
     usual = broker_settings(tmp_path)
 
     def start(name: str) -> tuple[int, str]:
