@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 import trio
-from support.client_parts import NoChance, partition, topic
+from support.client_parts import partition, topic
 from support.scripted_cluster import SILENCE, Received, ScriptedCluster
 
 from odradek.client import (
     BatchProducer,
-    ClientSettings,
     DisconnectedError,
-    KafkaClient,
     MetadataTimeoutError,
     PeerProtocolError,
     ProduceResult,
@@ -35,19 +33,6 @@ def cluster(nursery) -> ScriptedCluster:
     lead(cluster, 1, epoch=0)
     cluster.answer_all(ApiKey.PRODUCE, lambda received: produced(received, base_offset=42))
     return cluster
-
-
-@pytest.fixture
-def make_client(cluster):
-    def make(**settings) -> KafkaClient:
-        return KafkaClient(
-            cluster.bootstrap,
-            ClientSettings(**settings),
-            connect=cluster.connect,
-            random=NoChance(),
-        )
-
-    return make
 
 
 def lead(cluster: ScriptedCluster, leader: int, epoch: int) -> None:

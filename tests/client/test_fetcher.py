@@ -6,14 +6,12 @@ import struct
 
 import pytest
 import trio
-from support.client_parts import NoChance, partition, topic
+from support.client_parts import partition, topic
 from support.scripted_cluster import Received, ScriptedCluster
 
 from odradek.client import (
-    ClientSettings,
     DisconnectedError,
     Fetcher,
-    KafkaClient,
     PeerProtocolError,
 )
 from odradek.client.consumer.fetched_records import read_records
@@ -188,19 +186,6 @@ def cluster(nursery, log) -> ScriptedCluster:
     )
     cluster.answer_all(ApiKey.FETCH, log.fetch)
     return cluster
-
-
-@pytest.fixture
-def make_client(cluster):
-    def make(**settings) -> KafkaClient:
-        return KafkaClient(
-            cluster.bootstrap,
-            ClientSettings(**settings),
-            connect=cluster.connect,
-            random=NoChance(),
-        )
-
-    return make
 
 
 async def poll_until_records(fetcher: Fetcher):

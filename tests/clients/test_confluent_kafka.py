@@ -362,7 +362,6 @@ def test_group_shares_partitions_as_members_come_and_go(
 ) -> None:
     topic = create_topic(partitions=6)
     watch = GroupWatch()
-    expected: set[str] = set()
 
     def join(name: str) -> GroupMember:
         consumer = consume(group_id=f"group-{topic}", partition_assignment_strategy=strategy)
@@ -377,33 +376,12 @@ def test_group_shares_partitions_as_members_come_and_go(
 
         return watch.add(name, poll, assignment, consumer.close)
 
-    def produce_and_wait(phase: str) -> None:
-        values = [f"{phase}-{number}" for number in range(60)]
+    def produce(values: list[str]) -> None:
         for number, value in enumerate(values):
             producer.produce(topic, value, partition=number % 6)
         assert producer.flush(READ_SECONDS_MAX) == 0
-        expected.update(values)
-        watch.wait_until_read(expected)
 
-    join("first")
-    watch.wait_until_balanced([6])
-    produce_and_wait("alone")
-    second = join("second")
-    watch.wait_until_balanced([3, 3])
-    produce_and_wait("two")
-    third = join("third")
-    watch.wait_until_balanced([2, 2, 2])
-    produce_and_wait("three")
-    third.leave()
-    watch.wait_until_balanced([3, 3])
-    produce_and_wait("two again")
-    second.leave()
-    watch.wait_until_balanced([6])
-    produce_and_wait("alone again")
-    watch.leave_all()
-
-    assert sorted(watch.all_received()) == sorted(expected)
-    assert all(member.received for member in watch.members)
+    watch.require_sharing(join, produce)
 
 
 def test_group_is_listed_described_and_deleted(

@@ -301,7 +301,6 @@ def test_group_shares_partitions_as_members_come_and_go(
 ) -> None:
     topic = create_topic(partitions=6)
     watch = GroupWatch()
-    expected: set[str] = set()
 
     def join(name: str) -> GroupMember:
         consumer = consume(topic, group_id=f"group-{topic}")
@@ -318,32 +317,12 @@ def test_group_shares_partitions_as_members_come_and_go(
 
         return watch.add(name, poll, assignment, consumer.close)
 
-    def produce_and_wait(phase: str) -> None:
-        for number in range(60):
-            producer.send(topic, f"{phase}-{number}".encode(), partition=number % 6)
-            expected.add(f"{phase}-{number}")
+    def produce(values: list[str]) -> None:
+        for number, value in enumerate(values):
+            producer.send(topic, value.encode(), partition=number % 6)
         producer.flush()
-        watch.wait_until_read(expected)
 
-    join("first")
-    watch.wait_until_balanced([6])
-    produce_and_wait("alone")
-    second = join("second")
-    watch.wait_until_balanced([3, 3])
-    produce_and_wait("two")
-    third = join("third")
-    watch.wait_until_balanced([2, 2, 2])
-    produce_and_wait("three")
-    third.leave()
-    watch.wait_until_balanced([3, 3])
-    produce_and_wait("two again")
-    second.leave()
-    watch.wait_until_balanced([6])
-    produce_and_wait("alone again")
-    watch.leave_all()
-
-    assert sorted(watch.all_received()) == sorted(expected)
-    assert all(member.received for member in watch.members)
+    watch.require_sharing(join, produce)
 
 
 def test_static_member_comes_back_without_a_rebalance(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.data_folders import CONFIG, NOW_MS, ORDERS, write_data_folder
+from support.data_folders import CONFIG, NOW_MS, ORDERS
 from support.log_damage import DAMAGES, Damage, batches_of, flip, segment_paths
 from support.selection import short
 
@@ -26,18 +25,6 @@ from odradek.storage.io.read_only_files import READ_ONLY_FILES
 
 REPAIRED = [damage for damage in DAMAGES if damage.is_repaired]
 LEFT = [damage for damage in DAMAGES if not damage.is_repaired]
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("written") / "data"
-    write_data_folder(path)
-    return path
-
-
-@pytest.fixture
-def root(written: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(written, tmp_path / "data")
 
 
 def repair(*paths: Path, dry_run: bool = False) -> list[RepairStep]:

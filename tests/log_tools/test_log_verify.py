@@ -26,18 +26,6 @@ from odradek.storage import LogDirectoryError, LogManager
 KAFKA_MADE = Path(__file__).parents[1] / "storage" / "data" / "kafka-4.3.1" / "orders-0"
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("written") / "data"
-    write_data_folder(path)
-    return path
-
-
-@pytest.fixture
-def root(written: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(written, tmp_path / "data")
-
-
 def verify(*paths: Path, **options: bool) -> list[Finding]:
     return list(Verification([str(path) for path in paths], VerifyOptions(**options)).findings())
 

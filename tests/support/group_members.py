@@ -53,6 +53,38 @@ class GroupWatch:
 
         self.wait_until(is_balanced, f"a balance of {counts}")
 
+    def require_sharing(
+        self, join: Callable[[str], GroupMember], produce: Callable[[list[str]], object]
+    ) -> None:
+        """Up to three members share six partitions, and read what is written meanwhile once.
+
+        Args:
+            join: adds a member of this name.
+            produce: writes values to the partitions in turn.
+        """
+        written: list[str] = []
+
+        def produce_and_wait(phase: str, balance: list[int]) -> None:
+            self.wait_until_balanced(balance)
+            values = [f"{phase}-{number}" for number in range(60)]
+            produce(values)
+            written.extend(values)
+            self.wait_until_read(set(written))
+
+        join("first")
+        produce_and_wait("alone", [6])
+        second = join("second")
+        produce_and_wait("two", [3, 3])
+        third = join("third")
+        produce_and_wait("three", [2, 2, 2])
+        third.leave()
+        produce_and_wait("two again", [3, 3])
+        second.leave()
+        produce_and_wait("alone again", [6])
+        self.leave_all()
+        assert sorted(self.all_received()) == sorted(written)
+        assert all(member.received for member in self.members)
+
     def wait_until_read(self, values: set[str]) -> None:
         """Wait until the members together have read all of `values`."""
         self.wait_until(lambda: values <= set(self.all_received()), f"{len(values)} records")
