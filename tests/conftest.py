@@ -75,6 +75,16 @@ OF_THEIR_OWN = frozenset(
     for name in ("examples", "memory", "spark_commands", "standalone_cluster")
 )
 """Those of its files that share nothing: they start processes of their own."""
+SECOND_SPARK = "tests/spark, the second"
+OF_THE_SECOND_SPARK = frozenset(
+    f"tests/spark/test_{name}.py"
+    for name in (
+        *("archive_replay", "audit", "mirror", "odradek_log", "odradek_source"),
+        *("pipelines_on_kafka", "transactions", "verify_replicas"),
+    )
+)
+"""Those that share another Spark with each other: one worker would be the last by far with all. In
+`make test` none of them runs."""
 
 
 def together(file: str) -> str:
@@ -83,6 +93,8 @@ def together(file: str) -> str:
     Args:
         file: its path from the root of the checkout.
     """
+    if file in OF_THE_SECOND_SPARK:
+        return SECOND_SPARK
     folder = file.rpartition("/")[0]
     return folder if folder in SHARE_A_PROCESS and file not in OF_THEIR_OWN else file
 
@@ -144,7 +156,7 @@ def turns_of(groups: Iterable[str]) -> dict[str, float]:
         for kind in kinds.values()
         for number, group in enumerate(kind)
     }
-    return turns | dict.fromkeys(SHARE_A_PROCESS, 0.0)
+    return turns | dict.fromkeys((*SHARE_A_PROCESS, SECOND_SPARK), 0.0)
 
 
 def group_of(item: pytest.Item) -> str:
