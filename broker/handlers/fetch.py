@@ -15,6 +15,7 @@ watermarks, which only replicas use. Up to 5, KAFKA_STORAGE_ERROR is NOT_LEADER_
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import FINAL_EPOCH, ISOLATION_LEVELS
@@ -32,8 +33,9 @@ from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.fast_path.implicit_session import (
     ImplicitFetchSession,
-    decode_whole,
-    resolve_implicitly,
+    begin_session,
+    leave_session,
+    session_of,
 )
 from ..request.fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
@@ -50,9 +52,13 @@ from ..request.fetch_sessions import (
     RequestedPartition,
     Terms,
     cache_key,
+    requested_partition,
 )
 from ..request.outcomes import PARKED, Answer, Parked, Stepwise
 from ..request.requests import Request
+
+if TYPE_CHECKING:
+    from ..request.quotas.quota_stage import QuotaStage
 
 
 def handle_fetch(
@@ -66,26 +72,27 @@ def handle_fetch(
     params = fetch_params(context, request, body)
     request.is_from_follower = params.replica_id >= 0
     terms = cache_key(params, context.replica_manager.partitions.select_replica)
-    session: FetchSession | ImplicitFetchSession | None
-    session, partitions = resolve_implicitly(context, request, terms)
-    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
+    session: FetchSession | None = session_of(request)
+    if request.is_long:
+        return Stepwise(_fetch_in_steps(context, request, params, terms))
     if session is None:
-        implicit = request.connection.implicit_session
-        if request.is_long or (implicit is not None and implicit.body is body):
-            return Stepwise(_fetch_in_steps(context, request, params, terms))
         try:
             session = _session(context, body, by_id)
         except KafkaError as refusal:
             return Answer(messages.FetchResponse(error_code=refusal.code))
-        if session is None:
-            # A partition named twice is answered once, as it was named last.
-            requested = list(
-                {partition.key: partition for partition in _requested(body, by_id)}.values()
-            )
-        else:
-            _check_idle(context, request, session, terms)
-            requested = session.requested_partitions()
-        partitions, errors = _resolve(context, request, requested, by_id)
+    if session is None:
+        # A partition named twice is answered once, as it was named last.
+        requested = list(
+            {partition.key: partition for partition in _requested(body, by_id)}.values()
+        )
+    else:
+        _check_idle(context, request, session, terms)
+        requested = session.requested_partitions()
+    partitions, errors = _resolve(context, request, requested, by_id)
+    if errors and isinstance(session, ImplicitFetchSession):
+        return Stepwise(_fetch_in_steps(context, request, params, terms))
+    if session is None:
+        begin_session(context, request, len(partitions))
     _read(context, request, params, session, partitions, errors)
     return PARKED
 
@@ -97,21 +104,19 @@ def _fetch_in_steps(
     terms: Terms,
 ) -> Steps[messages.FetchResponse | Parked]:
     """The same for a request of many partitions, some at a time."""
-    yield from decode_whole(request)
+    yield from leave_session(request)
     body = request.body
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
         session = _session(context, body, by_id)
     except KafkaError as refusal:
         return messages.FetchResponse(error_code=refusal.code)
-    named = 0
     if session is None:
         by_key: dict[PartitionKey, RequestedPartition] = {}
         for topic in body.topics:
             for piece in in_batches(topic.partitions, PARTITIONS_PER_PIECE):
                 for requested in _requested_of(topic, piece, by_id):
                     by_key[requested.key] = requested
-                named += len(piece)
                 yield
         all_requested = list(by_key.values())
     else:
@@ -124,9 +129,8 @@ def _fetch_in_steps(
         partitions += found
         errors += refused
         yield
-    implicit = request.connection.implicit_session
-    if implicit is not None:
-        implicit.takes_long = not errors and len(partitions) == named
+    if session is None:
+        begin_session(context, request, len(partitions))
     _read(context, request, params, session, partitions, errors)
     return PARKED
 
@@ -135,23 +139,24 @@ def _read(
     context: HandlerContext,
     request: Request[messages.FetchRequest],
     params: FetchParams,
-    session: FetchSession | ImplicitFetchSession | None,
+    session: FetchSession | None,
     partitions: list[FetchPartition],
     errors: list[tuple[PartitionKey, FetchPartitionData]],
 ) -> None:
     """Read partitions that were resolved, and answer, perhaps later."""
-    is_full = request.body.session_epoch == INITIAL_EPOCH
+    is_new = request.body.session_epoch == INITIAL_EPOCH
+    is_full = is_new or isinstance(session, ImplicitFetchSession)
 
     def on_complete(results: FetchResults) -> None:
-        if _must_wait(context, request, session, results, is_new=is_full):
+        stage = context.quotas.stage
+        if stage is not None and _must_wait(
+            context, stage, request, session, results, is_new=is_new
+        ):
             return
         replica_manager = context.replica_manager
         replica_manager.count_fetches(params, results)
         if session is not None and session.idle_topics:
             replica_manager.count_idle_partitions(session.idle_topics)
-        if isinstance(session, ImplicitFetchSession):
-            session.answer(request, params, results)
-            return
         data: list[tuple[PartitionKey, FetchPartitionData]] = [
             (
                 (
@@ -168,7 +173,11 @@ def _read(
                 fetch_response_in_steps(context, request, session, found, is_full=is_full)
             )
         else:
-            request.answer(fetch_response(context, request, session, found, is_full=is_full))
+            answer = fetch_response(context, request, session, found, is_full=is_full)
+            if isinstance(session, ImplicitFetchSession):
+                session.answer(request, answer)
+            else:
+                request.answer(answer)
         if session is not None:
             for (key, _), (each, result) in zip(data, results, strict=False):
                 idle = idle_partition(replica_manager.partitions, params, each, result)
@@ -180,8 +189,9 @@ def _read(
 
 def _must_wait(
     context: HandlerContext,
+    stage: QuotaStage,
     request: Request[messages.FetchRequest],
-    session: FetchSession | ImplicitFetchSession | None,
+    session: FetchSession | None,
     results: FetchResults,
     *,
     is_new: bool,
@@ -190,17 +200,14 @@ def _must_wait(
 
     Its session goes on and knows nothing of what was found, but a new one is not opened.
     """
-    stage = context.quotas.stage
-    if stage is None or request.is_from_follower or request.connection.is_closed:
+    if request.is_from_follower or request.connection.is_closed:
         return False
     size = sum(len(data.records) + PARTITION_BYTES for _, data in results)
     throttle_ms = stage.must_wait_to_fetch(request.connection, request.client_id, request, size)
     if not throttle_ms:
         return False
     answer = messages.FetchResponse(throttle_time_ms=throttle_ms)
-    if isinstance(session, ImplicitFetchSession):
-        session.body = None
-    elif session is not None and is_new:
+    if session is not None and is_new:
         context.fetch_sessions.close(session.id)
     elif session is not None:
         answer.session_id = session.id
@@ -270,17 +277,7 @@ def _requested_of(
 ) -> list[RequestedPartition]:
     """Some partitions of a topic."""
     name = topic.topic_id if by_id else topic.topic
-    return [
-        RequestedPartition(
-            (name, partition.partition),
-            partition.fetch_offset,
-            partition.partition_max_bytes,
-            partition.current_leader_epoch,
-            partition.last_fetched_epoch,
-            partition.log_start_offset,
-        )
-        for partition in partitions
-    ]
+    return [requested_partition(name, partition) for partition in partitions]
 
 
 def _resolve(

@@ -25,7 +25,7 @@ from ...runtime.long_work import run_at_once, run_in_steps, take_step, take_step
 from ...runtime.timers import Timers
 from ..handlers.registry import Registration
 from .context import HandlerContext
-from .fast_path.memo import AnyMemo
+from .fast_path.memo import REPEATS_FROM, AnyMemo
 from .outcomes import Answer, AtFlush, Parked, Stepwise, Task
 from .requests import (
     ClientConnection,
@@ -55,13 +55,6 @@ MEMOS: Final = {
 }
 """The APIs whose clients repeat their requests so often that a connection remembers them, and by
 what. A broker that starts imports none of it."""
-
-METERED_MEMOS: Final = {
-    ApiKey.PRODUCE: "metered.MeteredProduceMemo",
-    ApiKey.FETCH: "metered.MeteredFetchMemo",
-    ApiKey.LIST_OFFSETS: "metered.MeteredListOffsetsMemo",
-}
-"""The same while there are quotas."""
 
 SERVED_WHILE_STARTING: Final = frozenset(
     {
@@ -206,12 +199,7 @@ class Dispatcher:
             # What trails the body is ignored, as Kafka does.
             body: object = None
             session = connection.implicit_session
-            if (
-                session is not None
-                and session.key == route_key
-                and self.uses_memos
-                and (session.takes_long or frame.nbytes <= LONG_FRAME_BYTES)
-            ):
+            if session is not None and session.key == route_key and self.uses_memos:
                 body = session.decode(frame, position)
             if body is None:
                 if frame.nbytes > LONG_FRAME_BYTES:
@@ -226,9 +214,9 @@ class Dispatcher:
             raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
         request = Request(route, correlation_id, client_id or "", body, connection)
         connection.unanswered.append(request)
-        self._admit(request)
         if route.api_key in MEMOS and self.uses_memos:
-            self._learn(request, frame, position, body)
+            self._have_learnt(request, frame, position)
+        self._admit(request)
 
     def read_unhandled(self, connection: ClientConnection, frame: memoryview) -> Request[object]:
         """A request that its connection waits for an answer to, but that nothing is done about.
@@ -245,21 +233,18 @@ class Dispatcher:
         connection.unanswered.append(request)
         return request
 
-    def _learn(
-        self, request: Request[object], frame: memoryview, position: int, body: object
-    ) -> None:
-        """Have the connection remember a request that was handled."""
+    def _have_learnt(self, request: Request[object], frame: memoryview, position: int) -> None:
+        """Have the connection remember a request, once it is answered with success."""
         route, memos = request.route, request.connection.memos
         memo = memos.get(route.key)
         if memo is None or memo.epoch != self._admission.epoch:
             try:
-                memo = memos[route.key] = _memo_type(
-                    route.api_key, is_metered=self.quotas is not None
-                )(self.context, route)
-            except (OSError, ImportError) as error:  # it was answered; a later one is remembered
+                memo = memos[route.key] = _memo_type(route.api_key)(self.context, route)
+            except (OSError, ImportError) as error:  # a later one is remembered
                 logger.warning("requests like %r cannot be remembered yet: %s", request, error)
                 return
-        memo.learn(request, frame, position, body)
+        if memo.expects():
+            request.memo = memo, bytes(frame[REPEATS_FROM:position])
 
     def _admit(self, request: Request[object]) -> None:
         """Handle a request, unless a hook takes it over."""
@@ -433,7 +418,7 @@ def _error_answer(request: Request[object], refusal: KafkaError) -> Steps[Messag
 
 
 @functools.cache
-def _memo_type(api_key: ApiKey, *, is_metered: bool) -> type[AnyMemo]:
-    module, _, name = (METERED_MEMOS if is_metered else MEMOS)[api_key].partition(".")
+def _memo_type(api_key: ApiKey) -> type[AnyMemo]:
+    module, _, name = MEMOS[api_key].partition(".")
     found: type[AnyMemo] = getattr(import_module(f".fast_path.{module}", __package__), name)
     return found

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INVALID_SESSION_ID
 from ...common.topic_partition import TopicPartition
+from ...protocol import messages
 from ...replication.purgatory.delayed_fetch import FetchPurgatory
 from ...replication.purgatory.idle_partition_cache import IdlePartition, IdlePartitionCache
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
@@ -47,6 +48,20 @@ def key_of(requested: FetchPartition) -> PartitionKey:
     """What its request calls a partition."""
     topic, index = requested.topic_partition
     return requested.topic_id or topic, index
+
+
+def requested_partition(
+    topic: str | bytes, partition: messages.FetchRequest.FetchPartition
+) -> RequestedPartition:
+    """What a request says of a partition."""
+    return RequestedPartition(
+        (topic, partition.partition),
+        partition.fetch_offset,
+        partition.partition_max_bytes,
+        partition.current_leader_epoch,
+        partition.last_fetched_epoch,
+        partition.log_start_offset,
+    )
 
 
 class RepeatedPartition(Protocol):

@@ -54,10 +54,11 @@ class ConnectionMemo(Protocol):
     def take(self, connection: ClientConnection, frame: memoryview) -> bool:
         """Handle the request if it is one that is known; returns whether that was done."""
 
-    def learn(
-        self, request: Request[object], frame: memoryview, position: int, body: object
-    ) -> None:
-        """Remember a request that took the slow path, and its body from a position on."""
+    def expects(self) -> bool:
+        """Whether it learns the next request that takes the slow path, when that is answered."""
+
+    def learn(self, request: Request[object], header: bytes, answer: Message) -> None:
+        """Remember a request by its answer; neither is used any more."""
 
 
 class ImplicitSession(Protocol):
@@ -65,20 +66,17 @@ class ImplicitSession(Protocol):
 
     Attributes:
         key: of the route that they come by.
-        takes_long: whether it decodes long requests, too: not in steps, so they have to be such
-            as it is made for.
     """
 
     key: int
-    takes_long: bool
 
     @property
     def body(self) -> object:
-        """The request that it has decoded last, up to its answer; else None."""
+        """The request that it has decoded last."""
 
     def decode(self, frame: memoryview, position: int) -> object | None:
         """A request's body from a position on, as far as it is not known; None if all of it has
-        to be decoded."""
+        to be decoded. A long one is not decoded in steps."""
 
     def close(self) -> None:
         """The connection is closed."""
@@ -204,6 +202,8 @@ class Request(Accountable, Generic[BodyT_co]):
         connection: whom it came from; carries principal, listener and address.
         buffers: the framed answer once it is there.
         is_from_follower: whether it is another broker's Fetch.
+        memo: what learns from the answer, and the frame's bytes between correlation id and body;
+            None: nobody does.
     """
 
     is_long = False
@@ -218,6 +218,7 @@ class Request(Accountable, Generic[BodyT_co]):
         "connection",
         "correlation_id",
         "is_from_follower",
+        "memo",
         "received_ms",
         "route",
     )
@@ -238,6 +239,7 @@ class Request(Accountable, Generic[BodyT_co]):
         self.body = body
         self.connection = connection
         self.is_from_follower = False
+        self.memo: tuple[ConnectionMemo, bytes] | None = None
         self.received_ms = connection.dispatcher.clock.monotonic_ms()
         self.buffers: list[FramePart] | None = None
 
@@ -262,6 +264,9 @@ class Request(Accountable, Generic[BodyT_co]):
         self._send_unless_taken(buffers)
         if throttle_ms > 0:
             connection.throttle(throttle_ms)
+        if self.memo is not None:
+            memo, header = self.memo
+            memo.learn(self, header, response)
 
     def answer_in_steps(self, response: Message) -> Steps[None]:
         """The same, as work that yields after each element of an array."""
@@ -280,6 +285,9 @@ class Request(Accountable, Generic[BodyT_co]):
         self._send_unless_taken(buffers)
         if throttle_ms > 0:
             self.connection.throttle(throttle_ms)
+        if self.memo is not None:
+            memo, header = self.memo
+            memo.learn(self, header, response)
 
     def answer_after(self, work: Steps[Message]) -> None:
         """Answer with what some work returns, in steps."""
@@ -359,8 +367,14 @@ class Request(Accountable, Generic[BodyT_co]):
             times = self.route.follower_times
         times.record(now_ms - self.received_ms)
 
-    def take_over(self, other: Accountable) -> None:
-        """What was not accounted for when a memo took the same request counts for this one."""
+    def take_over(self, other: Answerable, elapsed_ms: int) -> None:
+        """Stand in the place of the same request as a memo took it, some time ago.
+
+        What was not accounted for then counts for this one.
+        """
+        self.received_ms -= elapsed_ms
+        unanswered = self.connection.unanswered
+        unanswered[unanswered.index(other)] = self
         self.frame_bytes = getattr(other, "frame_bytes", 0)
         self.used_s = getattr(other, "used_s", 0.0)
 

@@ -7,7 +7,8 @@ elements that are new have codecs of their own. All of it comes from the message
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 import construct
@@ -22,17 +23,16 @@ from .wire import RecordsBlob, Repeated, bytes_min
 
 
 class EncodedElements:
-    """An array of an answer: its elements' buffers.
+    """An array of an answer.
 
     Args:
-        count: how many elements that is.
-        buffers: them all, each bytes or a list of bytes; what is neither is handed through as
-            records are.
+        count: how many elements it has.
+        buffers: theirs; what is not bytes is handed through, as records are.
     """
 
     __slots__ = ("_count", "buffers")
 
-    def __init__(self, count: int, buffers: list[Any]) -> None:
+    def __init__(self, count: int, buffers: Sequence[Any]) -> None:
         self._count = count
         self.buffers = buffers
 
@@ -92,17 +92,12 @@ def element_encoders(
 
     def encode_whole(value: Any) -> list[Any]:
         buffers: list[Any] = []
-        run: list[bytes] = []
-        for part in encode(value):
-            for each in part.buffers if type(part) is EncodedElements else (part,):
-                if type(each) is bytes:
-                    run.append(each)
-                elif type(each) is list:
-                    run += each
-                else:
-                    buffers += (b"".join(run), each)
-                    run.clear()
-        buffers.append(b"".join(run))
+        all_parts = chain.from_iterable(
+            part.buffers if type(part) is EncodedElements else (part,) for part in encode(value)
+        )
+        for kind, parts in groupby(all_parts, type):
+            group = list(parts)
+            buffers += [b"".join(group)] if kind is bytes else group
         return buffers
 
     return encode_whole, compile_encoder(found[0])

@@ -184,6 +184,8 @@ class Stage:
 
 
 Prepare = Callable[[Stage], Awaitable[Case]]
+Fetches = Callable[..., Any]
+"""Gives the next request of a row."""
 
 
 def expect_none(error_code: int) -> None:
@@ -304,7 +306,7 @@ def woken(
         answer = reader.answer(FETCH, VERSIONS[FETCH])
         expect_none(answer.error_code)
         (fetched,) = answer.responses
-        (part,) = fetched.partitions
+        (part,) = (each for each in fetched.partitions if each.records)
         expect_none(part.error_code)
         assert len(part.records) == len(stage.batch())
         answered(answer)
@@ -430,6 +432,73 @@ async def fetch_session_active(stage: Stage) -> Case:
         "incremental Fetch in a session of twelve partitions, each of which has a batch to give",
         exchange,
         no_logs_to_check,
+    )
+
+
+async def whole_fetches(stage: Stage, topic: str, client: Client, max_wait_ms: int) -> Fetches:
+    """Fetches without a session of all partitions of a new topic, from another one on each time.
+
+    The first of them are answered already: these are long, and decoded in steps.
+    """
+    await stage.make_topics(**{topic: PARTITIONS_OF_A_SESSION})
+    turns = itertools.cycle(range(0, PARTITIONS_OF_A_SESSION, 7))
+
+    def next_fetch(max_wait_ms: int = max_wait_ms) -> Any:
+        first = next(turns)
+        offsets = dict.fromkeys([*range(first, PARTITIONS_OF_A_SESSION), *range(first)], 0)
+        offsets[0] = stage.records(topic)
+        return stage.fetch(topic, offsets, max_wait_ms=max_wait_ms)
+
+    for _ in range(3):
+        await stage.ask(client, next_fetch(0))
+    return next_fetch
+
+
+async def fetch_whole(stage: Stage) -> Case:
+    """A Fetch without a session of many partitions."""
+    client, version = stage.client(), VERSIONS[FETCH]
+    next_fetch = await whole_fetches(stage, "fetch_whole", client, 0)
+
+    def exchange() -> Exchange:
+        request = next_fetch()
+
+        def check() -> None:
+            (answered,) = client.answer(FETCH, version).responses
+            (named,) = request.topics
+            for part, requested in zip(answered.partitions, named.partitions, strict=True):
+                assert part.partition_index == requested.partition
+                expect_none(part.error_code)
+                assert not part.records
+
+        return Exchange([Step(client, client.frame(request, version))], check)
+
+    return Case(
+        "fetch_whole",
+        "Fetch without a session of 1,000 partitions, in another order each time, without news",
+        exchange,
+        no_logs_to_check,
+    )
+
+
+async def fetch_whole_woken(stage: Stage) -> Case:
+    """The same as a long poll: an offset moves on with each."""
+    topic, reader = "fetch_whole_woken", stage.client()
+    next_fetch = await whole_fetches(stage, topic, reader, WAIT_MS_MAX)
+
+    def check_logs(exchanges: int) -> None:
+        assert stage.records(topic) == exchanges
+
+    return Case(
+        topic,
+        "the same that waits, and the small Produce that wakes it",
+        woken(
+            stage,
+            topic,
+            lambda: reader.frame(next_fetch(), VERSIONS[FETCH]),
+            reader,
+            lambda answer: None,
+        ),
+        check_logs,
     )
 
 
@@ -683,6 +752,8 @@ CASES: dict[str, Prepare] = {
     "fetch_session": fetch_session,
     "fetch_session_woken": fetch_session_woken,
     "fetch_session_active": fetch_session_active,
+    "fetch_whole": fetch_whole,
+    "fetch_whole_woken": fetch_whole_woken,
     "list_offsets": list_offsets,
     "heartbeat": heartbeat,
     "consumer_group_heartbeat": consumer_group_heartbeat,

@@ -3,38 +3,28 @@
 Some clients (librdkafka) name all their partitions with every Fetch, from another one on each
 time, and most of them have nothing new. Such a connection has a session without a number: what
 asks for a partition in the bytes of the last time changes nothing, other bytes change what is
-requested, and a partition that is not named is forgotten. The answers are whole ones. What
-asks for an idle partition is looked up and not decoded, and so is the part of the answer.
+requested, and a partition that is not named is forgotten. The answers are whole ones, though:
+a partition that the session has nothing to say of is answered in the bytes of the last time. So
+this stands around the handler, which sees a session, as a codec that decodes and encodes only
+what differs.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from itertools import compress, repeat
-from operator import is_
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any
 
-from ....common.errors import ErrorCode
 from ....common.sentinels import FINAL_EPOCH, INVALID_SESSION_ID, ISOLATION_LEVELS
-from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.api_keys import ApiKey
 from ....protocol.codec.kept_elements import EncodedElements, element_decoders, element_encoders
 from ....protocol.codec.message import Decoder, Encoder
 from ....protocol.errors import ProtocolError
 from ....protocol.messages import request_message, response_message
-from ....replication.purgatory.idle_partition_cache import (
-    IdlePartition,
-    IdlePartitionCache,
-    idle_partition,
-)
-from ....replication.read.fetch import (
-    FetchParams,
-    FetchPartition,
-    FetchPartitionData,
-    FetchResults,
-)
+from ....replication.read.fetch import FetchPartition
 from ....runtime.long_work import Steps, map_in_steps
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
@@ -42,41 +32,51 @@ from ..fetch_rules import (
     FIRST_FLEXIBLE_VERSION,
     FIRST_VERSION_WITH_SESSIONS,
     FIRST_VERSION_WITH_TOPIC_IDS,
-    explain,
-    partition_data,
 )
-from ..fetch_sessions import PartitionKey, Terms, key_of
+from ..fetch_sessions import (
+    FetchSession,
+    PartitionKey,
+    RequestedPartition,
+    key_of,
+    requested_partition,
+)
 from ..requests import Request
-from ..route import Route
+from ..route import FramePart, Route
 
 TopicKey = str | bytes
-NO_ANSWERS: dict[bytes, bytes] = {}
-
-Fresh = tuple[TopicKey, bytes, bytes, FetchPartition, FetchPartitionData]
-"""A partition that was just found without records: its topic, what asks for it, what it answers,
-and both of these again as they were read."""
-
-
-class FetchCodecs(NamedTuple):
-    """One version of Fetch whose partitions stay encoded."""
-
-    decode: Decoder
-    decode_partition: Decoder
-    encode: Encoder
-    encode_partition: Encoder
 
 
 @functools.cache
-def codecs_of(version: int) -> FetchCodecs:
-    """The codecs of a version, made once."""
+def codecs_of(version: int) -> tuple[Decoder, Decoder, Encoder, Encoder]:
+    """Those of a request and its partitions, and of an answer and its partitions; made once."""
     request, response = request_message(ApiKey.FETCH), response_message(ApiKey.FETCH)
-    return FetchCodecs(
+    return (
         *element_decoders(request, version, messages.FetchRequest.FetchPartition),
         *element_encoders(response, version, messages.FetchResponse.PartitionData),
     )
 
 
-class ImplicitFetchSession(IdlePartitionCache):
+class EncodedPartition:
+    """A partition of the session.
+
+    Attributes:
+        key: what the requests call it.
+        request: the bytes that ask for it.
+        answer: the buffers that it was last answered with.
+    """
+
+    __slots__ = ("answer", "key", "request")
+
+    def __init__(self, key: PartitionKey, request: bytes) -> None:
+        self.key = key
+        self.request = request
+        self.answer: Sequence[FramePart] = ()
+
+
+answer_of = attrgetter("answer")
+
+
+class ImplicitFetchSession(FetchSession):
     """What a connection's fetches without a session have in common.
 
     Args:
@@ -85,246 +85,180 @@ class ImplicitFetchSession(IdlePartitionCache):
 
     Attributes:
         key: the route's.
-        takes_long: whether the last long fetch named partitions that there are, and each once.
-        body: the fetch at hand, with its partitions still encoded, up to its answer; else None.
+        body: the fetch that was decoded last; its partitions are `EncodedPartition`.
     """
 
     __slots__ = (
-        "_active",
-        "_answers",
-        "_by_id",
-        "_codecs",
-        "_context",
-        "_idle_as",
-        "_indexes",
+        "_by_bytes",
+        "_by_key",
+        "_decode",
+        "_decode_partition",
+        "_encode",
+        "_encode_partition",
         "_is_flexible",
         "body",
         "key",
-        "takes_long",
     )
 
     def __init__(self, context: HandlerContext, route: Route) -> None:
-        super().__init__(context.replica_manager.delayed_fetch)
         version = route.api_version
+        super().__init__(
+            INVALID_SESSION_ID,
+            version >= FIRST_VERSION_WITH_TOPIC_IDS,
+            context.clock.monotonic_ms(),
+            context.replica_manager.delayed_fetch,
+        )
         self.key = route.key
-        self.takes_long = False
         self.body: messages.FetchRequest | None = None
-        self._context = context
-        self._codecs = codecs_of(version)
-        self._by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        codecs = codecs_of(version)
+        self._decode, self._decode_partition, self._encode, self._encode_partition = codecs
         self._is_flexible = version >= FIRST_FLEXIBLE_VERSION
-        self._answers: dict[TopicKey, dict[bytes, bytes]] = {}
-        """Topic to what asks for its idle partitions, and what they answer."""
-        self._idle_as: dict[PartitionKey, tuple[bytes, TopicPartition]] = {}
-        """What asks for each of them, and how it is known while it is left alone."""
-        self._active: dict[TopicKey, set[bytes]] = {}
-        """Topic to what asks for its other partitions in the fetch at hand."""
-        self._indexes: dict[bytes, int] = {}
-        """What asks for the others in the fetch at hand, and the partition's number."""
-
-    # -- the request ------------------------------------------------------------------
+        self._by_key: dict[PartitionKey, EncodedPartition] = {}
+        self._by_bytes: dict[TopicKey, dict[bytes, EncodedPartition]] = {}
 
     def decode(self, frame: memoryview, position: int) -> messages.FetchRequest | None:
-        """A fetch's body, with its partitions encoded; None if it is none that this is made for.
+        """A fetch's body, whose partitions the session takes over; None if it is not for it.
 
         Args:
             frame: all of the request.
             position: where its body begins.
         """
         try:
-            body: messages.FetchRequest = self._codecs.decode(frame, position)[0]
+            body: messages.FetchRequest = self._decode(frame, position)[0]
         except ProtocolError:
             return None
-        if not names_all(body) or not self._note_entries(body):
+        requested: dict[TopicKey, list[bytes]] = {}
+        for topic in body.topics:
+            encoded: Any = topic.partitions
+            requested.setdefault(self._key_of(topic), []).extend(encoded)
+        if not names_all(body) or not self._take_over(requested):
             return None
+        for topic in body.topics:
+            encoded = topic.partitions
+            found: Any = list(map(self._by_bytes[self._key_of(topic)].__getitem__, encoded))
+            topic.partitions = found
         self.body = body
         return body
 
-    def _note_entries(self, body: messages.FetchRequest) -> bool:
-        """Tell what is known from what is not, and forget what is not named.
+    def _key_of(self, topic: Any) -> TopicKey:
+        key: TopicKey = topic.topic_id if self.uses_topic_ids else topic.topic
+        return key
 
-        Returns False if something stands there twice or has tagged fields, and for a single
-        partition, for which there are memos.
+    def _take_over(self, requested: dict[TopicKey, list[bytes]]) -> bool:
+        """Have the session request what it did not yet, and forget what is not named.
+
+        Returns False, and nothing is done, if a partition is named twice or has tagged fields,
+        and for a single partition, for which there are memos.
         """
-        requested: dict[TopicKey, set[bytes]] = {}
-        self._active, self._indexes = {}, {}
-        previous: TopicKey | None = None
-        total = idle = 0
-        for part in body.topics:
-            topic = part.topic_id if self._by_id else part.topic
-            encoded: Any = part.partitions
-            entries: set[bytes] = set(encoded)
-            count = len(encoded)
-            total += count
-            if topic in requested:  # others came in between
-                before = requested[topic]
-                count += len(before)
-                idle -= len(before) - len(self._active[topic])
-                entries |= before
-            if topic == previous or not 0 < len(entries) == count:
+        changed: list[tuple[RequestedPartition, bytes]] = []
+        gone: list[EncodedPartition] = []
+        decode = self._decode_partition
+        for topic, entries in requested.items():
+            known = self._by_bytes.setdefault(topic, {})
+            named = set(entries)
+            if len(named) < len(entries):
                 return False
-            previous = topic
-            requested[topic] = entries
-            active = entries.difference(self._answers.get(topic, NO_ANSWERS))
-            self._active[topic] = active
-            if active and self._is_flexible and any(entry[-1] for entry in active):
-                return False
-            idle += count - len(active)
-        if idle < len(self._idle_as):
-            for topic, known in list(self._answers.items()):
-                self._forget(topic, known.keys() - requested.get(topic, ()))
-        return total > 1
-
-    def _forget(self, topic: TopicKey, entries: set[bytes]) -> None:
-        for entry in entries:
-            index = self._codecs.decode_partition(entry, 0)[0].partition
-            self.mark_active(self._idle_as[topic, index][1])
-
-    def resolve(self, request: Request[object], terms: Terms) -> list[FetchPartition] | None:
-        """The partitions that are not idle, in the order of the request; None where something
-        is wrong with one, or it is requested in two ways, of which only the last counts.
-
-        Args:
-            request: whose body was decoded last.
-            terms: what holds for the whole fetch and decides what its reader sees.
-        """
-        assert self.body is not None
-        cache = self._context.metadata_cache
-        self.invalidate_unless(cache.snapshot, terms)
-        resolved: list[FetchPartition] = []
-        for part in self.body.topics:
-            topic = part.topic_id if self._by_id else part.topic
-            name = cache.topic_name(topic) if isinstance(topic, bytes) else topic
-            if name is None or not self._context.authorize(request, "READ", "TOPIC", name):
-                return None
-            entries: Any = part.partitions
-            active = self._active[topic]
-            for entry in filter(active.__contains__, entries) if active else ():
-                partition = self._codecs.decode_partition(entry, 0)[0]
-                index = self._indexes[entry] = partition.partition
-                if not cache.contains_partition(name, index):
-                    return None
-                resolved.append(
-                    FetchPartition(
-                        TopicPartition(name, index),
-                        part.topic_id if self._by_id else b"",
-                        partition.fetch_offset,
-                        partition.partition_max_bytes,
-                        partition.current_leader_epoch,
-                        partition.last_fetched_epoch,
-                        partition.log_start_offset,
-                    )
-                )
-        named = {each.topic_partition for each in resolved}
-        if len(named) < len(resolved) or any(map(self.idle.__contains__, named)):
-            return None
-        return resolved
+            for entry in named.difference(known):
+                if self._is_flexible and entry[-1]:
+                    return False
+                partition = requested_partition(topic, decode(entry, 0)[0])
+                before = self._by_key.get(partition.key)
+                if before is not None and before.request in named:
+                    return False
+                changed.append((partition, entry))
+            gone += [known[entry] for entry in known.keys() - named]
+        for topic in self._by_bytes.keys() - requested.keys():
+            gone += self._by_bytes[topic].values()
+        named_total = sum(map(len, requested.values()))
+        if named_total < 2 or len({each.key for each, _ in changed}) < len(changed):
+            return False
+        for old in gone:
+            del self._by_key[old.key], self._by_bytes[old.key[0]][old.request]
+        for each, entry in changed:
+            key = each.key
+            self._by_key[key] = self._by_bytes[key[0]][entry] = EncodedPartition(key, entry)
+        if changed or gone:
+            forgotten = [old.key for old in gone if old.key not in self._by_key]
+            self.update([each for each, _ in changed], forgotten)
+        return True
 
     def decode_partitions(self) -> Steps[None]:
-        """Have the body as it is decoded in general; the session has no part in it any more.
-
-        It yields after each partition.
-        """
+        """Have the body as it is decoded in general; it yields after each partition."""
         assert self.body is not None
-        body, self.body = self.body, None
-        self.takes_long = False
-        decode = self._codecs.decode_partition
-        for part in body.topics:
-            entries: Any = part.partitions
-            part.partitions = yield from map_in_steps(lambda entry: decode(entry, 0)[0], entries)
+        decode = self._decode_partition
+        for topic in self.body.topics:
+            encoded: Any = topic.partitions
+            topic.partitions = yield from map_in_steps(
+                lambda each: decode(each.request, 0)[0], encoded
+            )
 
-    # -- idle partitions --------------------------------------------------------------
+    # -- the order is that of the request -----------------------------------------------
 
-    def on_active(self, idle: IdlePartition) -> None:
-        """A partition is idle no more."""
-        key = topic, index = key_of(idle.requested)
-        entry, _ = self._idle_as.pop(key)
-        self._indexes[entry] = index
-        self._active.setdefault(topic, set()).add(entry)
-        answers = self._answers[topic]
-        del answers[entry]
-        if not answers:
-            del self._answers[topic]
+    def requested_partitions(self) -> list[RequestedPartition]:
+        """The requests for the active partitions."""
+        return [self.active[key].requested for key in self._in_order(self.active)]
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
-        """Partitions in the order of the request."""
-        assert self.body is not None, "only a fetch that waits has its partitions ordered"
-        ordered: list[FetchPartition] = []
+        """Partitions of this session."""
         by_key = {key_of(each): each for each in partitions}
-        for part in self.body.topics:
-            entries: Any = part.partitions
-            topic = part.topic_id if self._by_id else part.topic
-            keys = ((topic, self._indexes.get(entry, -1)) for entry in entries)
-            ordered += [by_key[key] for key in keys if key in by_key]
-        return ordered
+        return [by_key[key] for key in self._in_order(by_key)]
 
-    # -- the answer -------------------------------------------------------------------
+    def _in_order(self, keys: Collection[PartitionKey]) -> list[PartitionKey]:
+        if not keys:
+            return []
+        assert self.body is not None
+        chosen = {self._by_key[key] for key in keys}
+        encoded: Any = chain.from_iterable(topic.partitions for topic in self.body.topics)
+        return [each.key for each in filter(chosen.__contains__, encoded)]
 
-    def answer(self, request: Request[object], params: FetchParams, results: FetchResults) -> None:
-        """Answer the fetch at hand.
+    # -- the answer ----------------------------------------------------------------------
+
+    def answer(self, request: Request[object], answer: messages.FetchResponse) -> None:
+        """Answer the fetch that was decoded last.
 
         Args:
             request: whose body it is.
-            params: of the whole fetch.
-            results: of the partitions that are not idle.
+            answer: of all partitions that are not idle.
         """
+        if request.connection.is_closed:
+            return
         assert self.body is not None
-        found = {key_of(result[0]): result for result in results}
-        response = messages.FetchResponse
-        answer = response()
-        fresh: list[Fresh] = []
-        refused: list[ErrorCode] = []
-        count = 1  # of error codes: the whole answer has one, too
-        for part in self.body.topics:
-            topic = part.topic_id if self._by_id else part.topic
-            entries: Any = part.partitions
-            known: list[Any] = list(map(self._answers.get(topic, NO_ANSWERS).get, entries))
-            buffers: list[Any] = []
-            begin = 0
-            active = map(is_, known, repeat(None)) if self._active[topic] else ()
-            for at in compress(range(len(known)), active):
-                buffers.append(known[begin:at])
-                begin = at + 1
-                requested, data = found[topic, self._indexes[entries[at]]]
-                value = partition_data(requested.topic_partition.partition, data)
-                if data.error:
-                    explain(self._context, request, answer, value, topic)
-                    refused.append(data.error)
-                encoded = self._codecs.encode_partition(value)
-                if len(encoded) == 1:
-                    fresh.append((topic, entries[at], encoded[0], requested, data))
-                buffers += encoded
-            buffers.append(known[begin:] if begin else known)
-            count += len(known)
-            partitions: Any = EncodedElements(len(known), buffers)
-            answer.responses.append(
-                response.FetchableTopicResponse(
-                    topic=part.topic, topic_id=part.topic_id, partitions=partitions
-                )
-            )
-        self.body = None
+        with_records: list[EncodedPartition] = []
+        refused: list[int] = []
+        for topic in answer.responses:
+            for part in topic.partitions:
+                found = self._by_key[self._key_of(topic), part.partition_index]
+                found.answer = self._encode_partition(part)
+                if len(found.answer) > 1:
+                    with_records.append(found)
+                if part.error_code:
+                    refused.append(part.error_code)
+        answer.responses = [self._encoded(topic) for topic in self.body.topics]
         if request.connection.dispatcher.uses_memos:
             errors = request.route.errors
-            errors.none_count += count - len(refused)
+            errors.none_count += 1 + len(self._by_key) - len(refused)
             for error in refused:
                 errors.count_one(error)
-            request.answer_counted(answer, self._codecs.encode)
+            request.answer_counted(answer, self._encode)
         else:  # a hook was set while this waited, which has to see all partitions
+            buffers = self._encode(answer)
             whole = b"".join(
-                part.read() if isinstance(part, FileSlice) else part
-                for part in self._codecs.encode(answer)
+                part.read() if isinstance(part, FileSlice) else part for part in buffers
             )
-            request.answer(response.decoder(request.api_version)(whole, 0)[0])
-        self._note_idle(params, fresh)
+            request.answer(messages.FetchResponse.decoder(request.api_version)(whole, 0)[0])
+        for found in with_records:
+            found.answer = ()  # its slice of a file keeps that open
 
-    def _note_idle(self, params: FetchParams, fresh: list[Fresh]) -> None:
-        hosted = self._context.replica_manager.partitions
-        for topic, entry, encoded, requested, data in fresh:
-            idle = idle_partition(hosted, params, requested, data)
-            if idle is not None and not self.is_closed:
-                self._answers.setdefault(topic, {})[entry] = encoded
-                self._idle_as[key_of(requested)] = entry, requested.topic_partition
-                self.add(idle)
+    def _encoded(
+        self, topic: messages.FetchRequest.FetchTopic
+    ) -> messages.FetchResponse.FetchableTopicResponse:
+        """A topic's answer as its partitions' buffers."""
+        count = len(topic.partitions)
+        buffers = list(chain.from_iterable(map(answer_of, topic.partitions)))
+        partitions: Any = EncodedElements(count, buffers)
+        return messages.FetchResponse.FetchableTopicResponse(
+            topic=topic.topic, topic_id=topic.topic_id, partitions=partitions
+        )
 
 
 def names_all(body: messages.FetchRequest) -> bool:
@@ -337,41 +271,46 @@ def names_all(body: messages.FetchRequest) -> bool:
     )
 
 
-def decode_whole(request: Request[messages.FetchRequest]) -> Steps[None]:
-    """Have a body decoded whose connection's session has no part in it, if it is not."""
+def session_of(request: Request[object]) -> ImplicitFetchSession | None:
+    """The session that a request was decoded by."""
     session = request.connection.implicit_session
-    if isinstance(session, ImplicitFetchSession) and session.body is request.body:
+    if session is None or session.body is not request.body:
+        return None
+    assert isinstance(session, ImplicitFetchSession)
+    return session
+
+
+def leave_session(request: Request[messages.FetchRequest]) -> Steps[None]:
+    """Have a request answered without its session, for there is something to explain.
+
+    It yields after each partition.
+    """
+    session = session_of(request)
+    if session is not None:
+        request.connection.implicit_session = None
+        session.close()
         yield from session.decode_partitions()
 
 
-def is_encoded(body: messages.FetchRequest) -> bool:
-    """Whether a body's partitions are still as they were sent."""
-    return bool(body.topics) and any(
-        isinstance(each, bytes) for each in body.topics[0].partitions[:1]
-    )
+def begin_session(
+    context: HandlerContext, request: Request[messages.FetchRequest], resolved: int
+) -> None:
+    """Have the next requests like this one decoded by a session.
 
-
-def resolve_implicitly(
-    context: HandlerContext, request: Request[messages.FetchRequest], terms: Terms
-) -> tuple[ImplicitFetchSession | None, list[FetchPartition]]:
-    """The session that a request without one was decoded by, and its partitions to be read.
-
-    It is None where the handler has something to explain, for which it needs all of the body
-    (`decode_partitions`); for the next such request the connection has a session then.
+    Args:
+        context: the broker's.
+        request: any Fetch.
+        resolved: how many different partitions of it can be read.
     """
     connection, body = request.connection, request.body
     session = connection.implicit_session
-    if isinstance(session, ImplicitFetchSession) and session.body is body:
-        partitions = session.resolve(request, terms)
-        if partitions is not None:
-            return session, partitions
-    elif (
-        (session is None or session.key != request.route.key)
+    if (
+        resolved > 1
         and request.api_version >= FIRST_VERSION_WITH_SESSIONS
+        and (session is None or session.key != request.route.key)
         and names_all(body)
-        and sum(len(topic.partitions) for topic in body.topics) > 1
+        and resolved == sum(len(topic.partitions) for topic in body.topics)
     ):
         if session is not None:
             session.close()
         connection.implicit_session = ImplicitFetchSession(context, request.route)
-    return None, []

@@ -10,12 +10,7 @@ import struct
 from typing import NamedTuple
 
 from ....common.errors import KafkaError
-from ....common.sentinels import (
-    CONSUMER_REPLICA_ID,
-    EARLIEST_TIMESTAMP,
-    ISOLATION_LEVELS,
-    LATEST_TIMESTAMP,
-)
+from ....common.sentinels import CONSUMER_REPLICA_ID, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....replication.partition.partition import FetchIsolation, Partition
@@ -23,16 +18,15 @@ from ....replication.read.list_offsets import find_offset, isolation_for
 from ..context import HandlerContext
 from ..requests import ClientConnection, Request
 from ..route import Route
-from .marks import MARK, encode_mark, find_marks
-from .memo import Memo
+from .marks import MARK, find_marks
+from .memo import REPEATS_FROM, Memo
 
-REPEATS_FROM = 8
-"""Behind API key, version and correlation id: with the client's id begins what comes again."""
 REQUEST_BYTES_MAX = 1024
 FIRST_VERSION_WITH_LEADER_EPOCHS = 4
 
 _pack_offset = struct.Struct(">q").pack_into
 _pack_offset_and_epoch = struct.Struct(">qi").pack_into
+_pack_throttle_time = struct.Struct(">i").pack_into
 
 
 class EndLookup(NamedTuple):
@@ -54,7 +48,7 @@ class Layout(NamedTuple):
     client_id: str
 
 
-class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
+class ListOffsetsMemo(Memo[messages.ListOffsetsRequest, messages.ListOffsetsResponse]):
     """The lookups that one connection has requested, by the bytes of the request."""
 
     __slots__ = ("_by_bytes", "_knows_epochs")
@@ -87,56 +81,49 @@ class ListOffsetsMemo(Memo[messages.ListOffsetsRequest]):
             return False  # the handler says what is wrong
         self.route.count_successes(len(layout.lookups))
         connection.send_at_once((answer,), len(answer))
+        if self.stage is not None and (
+            throttle_ms := self.stage.answered(connection, layout.client_id, None, is_produce=False)
+        ):
+            if layout.throttle_at >= 0:
+                _pack_throttle_time(answer, layout.throttle_at, throttle_ms)
+            connection.throttle(throttle_ms)
         return True
 
     def _remember(
         self,
-        request: Request[object],
-        frame: memoryview,
-        position: int,
-        body: messages.ListOffsetsRequest,
+        request: Request[messages.ListOffsetsRequest],
+        header: bytes,
+        answer: messages.ListOffsetsResponse,
     ) -> int:
-        if (
-            len(frame) > REQUEST_BYTES_MAX
-            or body.replica_id != CONSUMER_REPLICA_ID
-            or body.isolation_level not in ISOLATION_LEVELS
-        ):
+        body = request.body
+        if body.replica_id != CONSUMER_REPLICA_ID:
             return 0
         found: list[tuple[Partition, int, int]] = []
-        response = messages.ListOffsetsResponse
-        answer = response()
-        for topic in body.topics:
-            if not self.context.authorize(request, "DESCRIBE", "TOPIC", topic.name):
-                return 0
-            answered = response.ListOffsetsTopicResponse(name=topic.name)
-            answer.topics.append(answered)
-            for requested in topic.partitions:
+        for topic, answered in zip(body.topics, answer.topics, strict=True):
+            for requested, part in zip(topic.partitions, answered.partitions, strict=True):
                 partition = self.context.replica_manager.get_partition(
                     TopicPartition(topic.name, requested.partition_index)
                 )
-                if partition is None or requested.timestamp not in (
-                    EARLIEST_TIMESTAMP,
-                    LATEST_TIMESTAMP,
+                if (
+                    partition is None
+                    or part.error_code
+                    or requested.timestamp not in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
                 ):
                     return 0
-                answered.partitions.append(
-                    response.ListOffsetsPartitionResponse(
-                        partition_index=requested.partition_index, offset=MARK + len(found)
-                    )
-                )
+                part.offset = MARK + len(found)
                 found.append((partition, requested.current_leader_epoch, requested.timestamp))
-        if not found or len({partition for partition, _, _ in found}) < len(found):
-            return 0  # one that is named twice is refused
-        encoded = self._encode(answer)
-        try:
-            places = find_marks(encoded, [encode_mark(MARK + i) for i in range(len(found))])
-        except ValueError:
+        encoded = b"".join(type(body).encoder(self.route.api_version)(body))
+        if not found or len(header) + len(encoded) > REQUEST_BYTES_MAX - REPEATS_FROM:
             return 0
-        self._by_bytes[bytes(frame[REPEATS_FROM:])] = Layout(
+        template, throttle_at = self._encode(answer)
+        self._by_bytes[header + encoded] = Layout(
             isolation_for(body.replica_id, body.isolation_level),
-            tuple(EndLookup(*each, at) for each, at in zip(found, places, strict=True)),
-            encoded,
-            self._find_throttle_time(answer),
+            tuple(
+                EndLookup(*each, at)
+                for each, at in zip(found, find_marks(template, len(found)), strict=True)
+            ),
+            template,
+            throttle_at,
             request.client_id,
         )
         return len(found)

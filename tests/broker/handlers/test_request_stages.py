@@ -394,6 +394,55 @@ async def test_a_request_that_differs_in_a_byte_is_answered_as_on_the_slow_path(
     assert known(bench.client) >= knew
 
 
+@pytest.mark.parametrize("version", [7, 12, 18])
+async def test_a_fetch_of_an_implicit_session_that_differs_in_a_byte_is_answered_as_by_none(
+    bench: Bench, version: int
+) -> None:
+    """The session goes on, with what it takes over of each: the next fetch is as it was before."""
+    topic_id = await filled(bench)
+    request = fetch(topic_id, version, (2, 0, 1))
+    for requested in request.topics[0].partitions[:2]:
+        requested.fetch_offset = 1  # its end, so that it is idle
+    header = request_header(ApiKey.FETCH, version, 77, "test")
+    frame = header + b"".join(bytes(part) for part in type(request).encoder(version)(request))
+
+    def reader() -> Client:
+        client = bench.another_client("test")
+        for _ in range(2):
+            outcome_of(bench, client, frame)
+        assert len(client.connection.implicit_session.idle) == 2
+        return client
+
+    fast, kept = reader(), 0
+    for at in range(len(header), len(frame)):
+        mutated = bytearray(frame)
+        mutated[at] ^= 1
+        for sent_now in (bytes(mutated), frame, frame):
+            slow = bench.another_client("test")
+            seen = [outcome_of(bench, client, sent_now) for client in (fast, slow)]
+            assert seen[0] == seen[1], f"byte {at} of {sent_now!r}"
+            slow.connection.closed()
+            if fast.connection.is_closing or fast.connection.is_parked:
+                fast.connection.closed()
+                fast = reader()
+                break
+        else:
+            session = fast.connection.implicit_session
+            kept += session is not None and len(session.idle) == 2
+    assert kept > len(frame) // 2
+
+
+def outcome_of(bench: Bench, client: Client, frame: bytes) -> object:
+    """What a request is answered without a memo, what it counts, and what becomes of the
+    connection."""
+    client.connection.memos.clear()
+    before = exported(bench), stats(bench)
+    client.connection.process([memoryview(bytearray(frame))])
+    bench.broker.server.finish_outside_work()
+    counted = exported(bench) - before[0], stats(bench) - before[1]
+    return sent(client), counted, client.connection.is_closing, client.connection.is_parked
+
+
 def comparable(frame: bytes, request: bytes, ends: Sequence[int]) -> object:
     """An answer, in which a Produce's offsets are told from where the logs ended before it."""
     api_key, version = struct.unpack_from(">hh", request)

@@ -75,7 +75,7 @@ async def test_a_codec_that_cannot_be_imported_costs_one_connection(
 async def test_a_request_is_answered_that_cannot_be_remembered(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(api_key: ApiKey, *, is_metered: bool) -> Any:
+    def fail(api_key: ApiKey) -> Any:
         raise TOO_MANY
 
     client = bench.another_client("first")
