@@ -7,6 +7,7 @@ only DescribeConfigs and the documentation generator load.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -92,7 +93,7 @@ class Range:
         self.low = low
         self.high = high
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: float) -> bool:
         """Whether `value` lies within the range."""
         return bool(self.low <= value and (self.high is None or value <= self.high))
 
@@ -103,7 +104,7 @@ class Range:
             return f"at least {self.low}"
         return f"between {self.low} and {self.high}"
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: float) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         if value < self.low:
             return invalid_value(name, value, f"Value must be at least {self.low}")
@@ -120,7 +121,7 @@ class RangeOr:
         self.low = low
         self.high = high
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: float) -> bool:
         """Whether `value` is the special one or lies within the range."""
         return bool(value == self.special or self.low <= value <= self.high)
 
@@ -129,7 +130,7 @@ class RangeOr:
         """The range and its exception in words."""
         return f"{self.special}, or between {self.low} and {self.high}"
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: float) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         reason = f"Value must be between {self.low} and {self.high} or equal to {self.special}"
         return invalid_value(name, value, reason)
@@ -144,7 +145,7 @@ class OneOf:
         self.values = values
         self.any_case = any_case
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: str) -> bool:
         """Whether the text is one of the values."""
         if self.any_case:
             return value.lower() in [known.lower() for known in self.values]
@@ -155,7 +156,7 @@ class OneOf:
         """The values in words."""
         return "one of " + ", ".join(self.values)
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: str) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         case = " (case insensitive)" if self.any_case else ""
         reason = f"String must be one of{case}: {', '.join(self.values)}"
@@ -170,7 +171,7 @@ class SomeOf:
     def __init__(self, values: tuple[str, ...]) -> None:
         self.values = values
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: Sequence[str]) -> bool:
         """Whether every item of the list is one of the values."""
         return all(item in self.values for item in value)
 
@@ -179,7 +180,7 @@ class SomeOf:
         """The values in words."""
         return "a list of " + ", ".join(self.values)
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: Sequence[str]) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         unknown = next(item for item in value if item not in self.values)
         return invalid_value(name, unknown, f"String must be one of: {', '.join(self.values)}")
@@ -191,11 +192,11 @@ class NonEmpty:
     __slots__ = ()
     rule = "not empty"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether there is anything in `value`."""
         return bool(value)
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: object) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         if isinstance(value, tuple):
             valid = "any non-empty value"
@@ -209,11 +210,11 @@ class ThrottledReplicas:
     __slots__ = ()
     rule = "* or a list of partition:broker"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: tuple[str, ...]) -> bool:
         """Whether `value` is the wildcard alone or consists of pairs of numbers."""
         return value == ("*",) or all(self._is_pair(item) for item in value)
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: tuple[str, ...]) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         reason = (
             f"{name} must be the literal '*' or a list of replicas in the following format: "
@@ -237,14 +238,14 @@ class OffsetReset:
     __slots__ = ()
     rule = "earliest, latest, or by_duration: and an ISO 8601 duration such as PT1H"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: str) -> bool:
         """Whether `value` is an end of the log or a duration that is not negative."""
         if value in ("earliest", "latest"):
             return True
         prefix, _, duration = value.partition(":")
         return prefix == "by_duration" and _is_duration(duration)
 
-    def why_not(self, name: str, value: Any) -> str:
+    def why_not(self, name: str, value: str) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
         reason = (
             f"Invalid value `{shorten(value)}` for configuration {name}. The value must be either "

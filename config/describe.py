@@ -8,7 +8,6 @@ are kept as test data.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from .broker_config import BrokerConfig, listener_definition
 from .config_entry import ConfigEntry, ConfigSynonym, make_entry, unknown_entry
@@ -204,7 +203,7 @@ def describe_topic(
 
 
 def _describe_topic_setting(
-    config: BrokerConfig, definition: Definition, value: Any, is_overridden: bool
+    config: BrokerConfig, definition: Definition, value: object, is_overridden: bool
 ) -> ConfigEntry:
     text = format_value(definition.type, value)
     synonyms: list[ConfigSynonym] = []

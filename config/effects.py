@@ -8,8 +8,6 @@ do what, or how much, is not accepted without an effect: it is refused.
 
 from __future__ import annotations
 
-from typing import Any
-
 IGNORED_PREFIXES = (
     "controller.performance.",
     "controller.quorum.",
@@ -168,7 +166,7 @@ def why_refused(name: str) -> str | None:
     return found
 
 
-def refusal(name: str, value: Any, default: Any) -> str | None:
+def refusal(name: str, value: object, default: object) -> str | None:
     """Why a broker with this value of a setting is not to start; None where it may.
 
     Args:

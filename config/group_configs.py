@@ -111,7 +111,7 @@ def validate_group_config(overrides: Mapping[str, str], config: BrokerConfig) ->
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def _check_bounds(name: str, value: Any, config: BrokerConfig) -> None:
+def _check_bounds(name: str, value: int, config: BrokerConfig) -> None:
     low, high = GROUP_BOUNDS.get(name, (None, None))
     if low is not None and value < config[low]:
         raise ConfigError(f"{name} must be greater than or equal to {low}")
@@ -119,7 +119,7 @@ def _check_bounds(name: str, value: Any, config: BrokerConfig) -> None:
         raise ConfigError(f"{name} must be less than or equal to {high}")
 
 
-def _check_session(kind: str, values: Mapping[str, Any]) -> None:
+def _check_session(kind: str, values: Mapping[str, int]) -> None:
     session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
     if values[session] <= values[heartbeat]:
         raise ConfigError(f"{session} must be greater than {heartbeat}")

@@ -7,8 +7,8 @@ settings and its loggers only the broker itself, since it must be able to follow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.alterations import ConfigAlteration, alter_config, check_alterations
@@ -49,6 +49,36 @@ SETTINGS_OF_BROKERS: Final[dict[str, Definition]] = {**BROKER_DEFINITIONS, **DYN
 
 
 ResultT = TypeVar("ResultT")
+ConfigT = TypeVar("ConfigT")
+ConfigT_co = TypeVar("ConfigT_co", covariant=True)
+
+
+class RequestedResource(Protocol[ConfigT_co]):
+    """A resource as one of the two requests names it."""
+
+    @property
+    def resource_type(self) -> int:
+        """A `ConfigResourceType`, or a number that is none."""
+
+    @property
+    def resource_name(self) -> str:
+        """Its name."""
+
+    @property
+    def configs(self) -> Sequence[ConfigT_co]:
+        """What is to be changed of it."""
+
+
+class AlterationRequest(Protocol[ConfigT_co]):
+    """The body of AlterConfigs or IncrementalAlterConfigs."""
+
+    @property
+    def resources(self) -> Sequence[RequestedResource[ConfigT_co]]:
+        """What is altered."""
+
+    @property
+    def validate_only(self) -> bool:
+        """Whether nothing is to be changed."""
 
 
 class AlteredResource(NamedTuple):
@@ -70,8 +100,8 @@ class Alteration(NamedTuple):
 
 async def alter_resources(
     context: HandlerContext,
-    request: Request[Any],
-    alteration_of: Callable[[Any], ConfigAlteration],
+    request: Request[AlterationRequest[ConfigT]],
+    alteration_of: Callable[[ConfigT], ConfigAlteration],
     result_type: Callable[..., ResultT],
     *,
     replace: bool,
@@ -120,7 +150,8 @@ async def alter_resources(
 
 
 def _altered_resources(
-    resources: Sequence[Any], alteration_of: Callable[[Any], ConfigAlteration]
+    resources: Sequence[RequestedResource[ConfigT]],
+    alteration_of: Callable[[ConfigT], ConfigAlteration],
 ) -> Steps[list[AlteredResource]]:
     altered = []
     for resource in resources:
@@ -242,7 +273,7 @@ async def _alter_group(alteration: Alteration) -> None:
     await context.config_manager.alter(GROUPS, name, change, validate_only=alteration.validate_only)
 
 
-_ALTER: Final[dict[int, Callable[[Alteration], Coroutine[Any, Any, None]]]] = {
+_ALTER: Final[dict[int, Callable[[Alteration], Awaitable[None]]]] = {
     ConfigResourceType.TOPIC: _alter_topic,
     ConfigResourceType.BROKER: _alter_broker,
     ConfigResourceType.BROKER_LOGGER: _alter_loggers,

@@ -101,7 +101,7 @@ def add_operation(transaction: Any, operation: Operation, set_acl: bool) -> None
 
 
 def first_refusal(
-    operations: Sequence[Operation], answers: Sequence[Any]
+    operations: Sequence[Operation], answers: Sequence[object]
 ) -> MetadataStoreError | None:
     """Why a transaction was not done, from the operation that it stumbled over."""
     refused = [

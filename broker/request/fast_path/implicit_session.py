@@ -140,9 +140,11 @@ class ImplicitFetchSession(FetchSession):
         self.body = body
         return body
 
-    def _key_of(self, topic: Any) -> TopicKey:
-        key: TopicKey = topic.topic_id if self.uses_topic_ids else topic.topic
-        return key
+    def _key_of(
+        self,
+        topic: messages.FetchRequest.FetchTopic | messages.FetchResponse.FetchableTopicResponse,
+    ) -> TopicKey:
+        return topic.topic_id if self.uses_topic_ids else topic.topic
 
     def _take_over(self, requested: dict[TopicKey, list[bytes]]) -> bool:
         """Have the session request what it did not yet, and forget what is not named.
