@@ -1,5 +1,5 @@
-"""Draws the state tables: docs/group_states.md, consumer_group_states.md, transaction_states.md
-and controller_states.md.
+"""Draws the state tables: docs/group_states.md, consumer_group_states.md, transaction_states.md,
+controller_states.md and client_states.md.
 
 Run `python -m odradek.tools.docs.state_diagram` after a change; a test compares.
 """
@@ -11,6 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ...client.consumer.group import classic_membership, consumer_membership
+from ...client.producer import transaction_manager
 from ...common.errors import ErrorCode
 from ...common.state_table import StateTable
 from ...controller.partitions.states import (
@@ -33,6 +35,7 @@ def pages() -> dict[str, str]:
         "consumer_group_states.md": _consumer_group_page(),
         "transaction_states.md": _transaction_page(),
         "controller_states.md": _controller_page(),
+        "client_states.md": _client_page(),
     }
 
 
@@ -125,6 +128,25 @@ def _controller_page() -> str:
     )
 
 
+def _client_page() -> str:
+    return _page(
+        "The states of odradek's client",
+        "client/consumer/group/` and `client/producer/transaction_manager.py",
+        "What the other side of these is: [group_states.md](group_states.md),\n"
+        "[consumer_group_states.md](consumer_group_states.md) and\n"
+        "[transaction_states.md](transaction_states.md).\n",
+        _section(
+            'A consumer as a member of a classic group (`group_protocol="classic"`)',
+            classic_membership.TRANSITIONS,
+        ),
+        _section(
+            'A consumer as a member of a group of KIP-848 (`group_protocol="consumer"`)',
+            consumer_membership.TRANSITIONS,
+        ),
+        _section("A transactional producer", transaction_manager.STATES),
+    )
+
+
 def _meanings(states: Iterable[Enum]) -> list[str]:
     return _table(("state", "meaning"), [(state.name, state.value) for state in states])
 
@@ -142,13 +164,17 @@ def _section(title: str, table: StateTable[Any]) -> list[str]:
     """A heading, the diagram, and the transitions with their reasons."""
     label = table.label
     lines = [f"## {title}", "", "```mermaid", "stateDiagram-v2"]
+    names = dict.fromkeys(
+        label(each) for row in table.transitions for each in (row.source, row.target)
+    )
+    lines += [f'    state "{name}" as {_identifier(name)}' for name in names if " " in name]
     if table.initial is not None:
-        lines.append(f"    [*] --> {label(table.initial)}")
+        lines.append(f"    [*] --> {_identifier(label(table.initial))}")
     for row in table.transitions:
-        arrow = f"    {label(row.source)} --> {label(row.target)}"
+        arrow = f"    {_identifier(label(row.source))} --> {_identifier(label(row.target))}"
         lines.append(f"{arrow}: {row.cause}" if row.cause else arrow)
     if table.final is not None:
-        lines.append(f"    {label(table.final)} --> [*]")
+        lines.append(f"    {_identifier(label(table.final))} --> [*]")
     lines += ["```", ""]
     rows = [
         (label(row.source), row.cause, f"**{label(row.target)}**", row.reason)
@@ -157,6 +183,11 @@ def _section(title: str, table: StateTable[Any]) -> list[str]:
     if any(row.cause for row in table.transitions):
         return lines + _table(("from", "when", "to", "because"), rows)
     return lines + _table(("from", "to", "because"), [(source, *rest) for source, _, *rest in rows])
+
+
+def _identifier(name: str) -> str:
+    """A state's name as a diagram has it, in which it is one word."""
+    return name.replace(" ", "_")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
