@@ -25,6 +25,7 @@ from ..controller.registration import (
 from ..metadata_store.choice import make_store
 from ..metadata_store.errors import MetadataStoreError, StoreUnreachable
 from ..runtime.clock import Clock, SystemClock
+from ..runtime.collector import collect_when_idle
 from ..runtime.descriptors import (
     DescriptorPlan,
     count_open,
@@ -34,6 +35,7 @@ from ..runtime.descriptors import (
 )
 from ..runtime.offload import run_in_thread
 from ..runtime.rng import random_secret, random_uuid, uuid_to_text
+from ..runtime.supervisor import Supervisor
 from ..storage.errors import LogDirectoryError, StorageError
 from ..storage.io.files import REAL_FILES, Files
 from ..storage.io.open_files import OPEN_FILES
@@ -188,6 +190,7 @@ async def _run_until_signal(
             nursery.start_soon(
                 _run_all, configs, announce, progress, metrics, environment, descriptors, scope
             )
+            nursery.start_soon(Supervisor().run, collect_when_idle)
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()

@@ -1,23 +1,37 @@
 """The garbage collector of a broker: it would look again and again at what stays.
 
-What survives a collection of the oldest generation is not looked at by the next: to look at all
-that a broker of 500 partitions holds takes 70 ms of everybody's time, and one long request, whose
-objects are all in use, made it do so. Reference counts free it all the same. What is left there in
-cycles is found when as much again has come.
+What survives a collection of the oldest generation, or one step of long work, is not looked at by
+the next collection: to look at all that a broker of 500 partitions holds takes 70 ms of everybody's
+time, and one long request, whose objects are all in use, made it do so. Reference counts free it
+all the same. What is left there in cycles is found when as much again has come, and the broker has
+nothing else to do.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 from typing import Any, Final
+
+import trio
+
+from .clock import processor_seconds
 
 OLDEST: Final = 2
 """The generation of what has survived two collections."""
-OLDEST_AFTER: Final = 100
-"""The oldest generation is looked at after so many collections of the middle one, not after ten.
-What is left in cycles waits longer."""
+OLDEST_AFTER: Final = 5
+"""The oldest generation is looked at after so many collections of the middle one: at some 40,000
+objects, in a few milliseconds."""
 GROWTH: Final = 2
-"""Everything is looked at when there is so many times as much of it as the last time."""
+"""Everything is looked at when there is so many times as much as the last time."""
+LOOK_SECONDS: Final = 5.0
+"""How often it is found out whether that is so."""
+IDLE_SHARE: Final = 0.05
+"""A broker that works for less of the time has nothing else to do."""
+BUSY_LOOKS_MAX: Final = 12
+"""One that always has is held up nevertheless when everything was due so often."""
+
+_keeper: _Keeper | None = None
 
 
 def pause_collection() -> None:
@@ -27,39 +41,61 @@ def pause_collection() -> None:
 
 def resume_collection() -> None:
     """Collect again, but not what is there by now."""
-    keeper = _Keeper()
-    keeper.set_aside()
-    keeper.note_whole()
-    gc.callbacks.append(keeper.collecting)
+    global _keeper
+    _keeper = _Keeper()
+    gc.callbacks.append(_keeper.collecting)
     gc.set_threshold(*gc.get_threshold()[:2], OLDEST_AFTER)
     gc.enable()
+
+
+def set_aside() -> None:
+    """No collection looks at what is there now: it is in use, and there is much of it.
+
+    Only a broker's own process does so, after `resume_collection`: other programs look for cycles
+    where they like.
+    """
+    if _keeper is not None:
+        gc.freeze()
+
+
+async def collect_when_idle() -> None:
+    """Look at everything when it is due and nothing else is to be done, until cancelled."""
+    worked = processor_seconds()
+    while True:
+        await trio.sleep(LOOK_SECONDS)
+        before, worked = worked, processor_seconds()
+        if _keeper is not None:
+            _keeper.look(is_idle=worked - before < IDLE_SHARE * LOOK_SECONDS)
 
 
 class _Keeper:
     """Sets aside what survives, and has all of it looked at where it has grown."""
 
     def __init__(self) -> None:
-        self._aside_at_whole = 0
-        self._is_whole = False
+        self._due = 0
+        self._note_whole()
 
-    def set_aside(self) -> None:
-        """No collection looks at what is there now."""
+    def _note_whole(self) -> None:
+        """All that there is was looked at, or is new."""
         gc.freeze()
-
-    def note_whole(self) -> None:
-        """All that is set aside was looked at, or is new."""
-        self._aside_at_whole = gc.get_freeze_count()
+        self._blocks_at_whole = sys.getallocatedblocks()
 
     def collecting(self, phase: str, info: dict[str, Any]) -> None:
         """A collection begins or ends (see `gc.callbacks`)."""
-        if info["generation"] < OLDEST:
+        if phase == "stop" and info["generation"] == OLDEST:
+            gc.freeze()
+
+    def look(self, *, is_idle: bool) -> None:
+        """Look at everything if there is so much more of it, and now is the time.
+
+        It is memory that is compared: to count what is set aside takes as long as to look at it.
+        """
+        if sys.getallocatedblocks() <= GROWTH * self._blocks_at_whole:
+            self._due = 0
             return
-        if phase == "start":
-            # What was in use when it was set aside may be gone: it is counted now.
-            self._is_whole = gc.get_freeze_count() > GROWTH * self._aside_at_whole
-            if self._is_whole:
-                gc.unfreeze()
-            return
-        self.set_aside()
-        if self._is_whole:
-            self.note_whole()
+        self._due += 1
+        if is_idle or self._due >= BUSY_LOOKS_MAX:
+            self._due = 0
+            gc.unfreeze()
+            gc.collect()
+            self._note_whole()

@@ -24,6 +24,7 @@ import trio
 from trio.lowlevel import RunVar
 
 from .clock import precise_seconds
+from .collector import set_aside
 
 ItemT = TypeVar("ItemT")
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -46,7 +47,8 @@ _turns: RunVar[trio.StrictFIFOLock] = RunVar("turns of long work")
 def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
     """Go on with some work for one step.
 
-    The garbage collector does not look at what a step makes: all of it is in use.
+    The garbage collector does not look at what a step makes: all of it is in use, and what a step
+    that is not the last makes is set aside.
 
     Returns:
         A tuple of the work's result; None if there is more to do.
@@ -64,6 +66,7 @@ def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
     finally:
         if collects:
             gc.enable()
+    set_aside()
     return None
 
 

@@ -97,23 +97,18 @@ def _response(results: dict[int, MarkerErrors]) -> Steps[messages.WriteTxnMarker
     response = messages.WriteTxnMarkersResponse
     markers = []
     for producer_id, errors in results.items():
-        topics: dict[
-            str, list[messages.WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult]
-        ] = {}
-        for topic_partition, error in errors.items():
-            topics.setdefault(topic_partition.topic, []).append(
+        marker = response.WritableTxnMarkerResult(producer_id=producer_id)
+        markers.append(marker)
+        topics: dict[str, messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = {}
+        for (name, partition), error in errors.items():
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = response.WritableTxnMarkerTopicResult(name=name)
+                marker.topics.append(topic)
+            topic.partitions.append(
                 response.WritableTxnMarkerPartitionResult(
-                    partition_index=topic_partition.partition, error_code=error
+                    partition_index=partition, error_code=error
                 )
             )
             yield
-        markers.append(
-            response.WritableTxnMarkerResult(
-                producer_id=producer_id,
-                topics=[
-                    response.WritableTxnMarkerTopicResult(name=name, partitions=partitions)
-                    for name, partitions in topics.items()
-                ],
-            )
-        )
     return response(markers=markers)

@@ -87,6 +87,7 @@ TASKS = {
     "broker/request/dispatch.py self._decode_and_handle": REQUEST,
     "broker/request/dispatch.py self._answer_when_done": REQUEST,
     "broker/request/dispatch.py self._go_on": REQUEST,
+    "broker/start.py Supervisor().run": KEPT,
     "broker/start.py MetricsEndpoint(source).serve": KEPT,
     "broker/start.py stop_when_cancelled": PROCESS,
     "broker/start.py _run_all": PROCESS,

@@ -3,11 +3,27 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
 
-from odradek.runtime import collector
-from odradek.runtime.collector import OLDEST, pause_collection, resume_collection
+from odradek.runtime import collector, long_work
+from odradek.runtime.collector import (
+    BUSY_LOOKS_MAX,
+    LOOK_SECONDS,
+    OLDEST,
+    collect_when_idle,
+    pause_collection,
+    resume_collection,
+    set_aside,
+)
+from odradek.runtime.long_work import Steps, run_in_steps
+
+MADE = 300_000
+LOOKED_AT_MAX = 60_000
+"""Objects, in one collection: some milliseconds."""
 
 
 class Node:
@@ -18,12 +34,26 @@ class Node:
 
 
 @pytest.fixture(autouse=True)
-def collecting() -> Iterator[None]:
+def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     threshold, callbacks = gc.get_threshold(), list(gc.callbacks)
+    monkeypatch.setattr(collector, "_keeper", None)
     yield
     gc.callbacks[:] = callbacks
     gc.enable()
     gc.set_threshold(*threshold)
+
+
+@pytest.fixture
+def looked_at(collecting: None) -> list[int]:
+    """How many objects each collection has before it."""
+    counts: list[int] = []
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            counts.append(sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1)))
+
+    gc.callbacks.append(note)
+    return counts
 
 
 def is_looked_at(something: object) -> bool:
@@ -31,13 +61,48 @@ def is_looked_at(something: object) -> bool:
     return any(each is something for each in gc.get_objects())
 
 
-def test_what_a_long_request_makes_does_not_have_everything_looked_at() -> None:
+def look(*, is_idle: bool) -> None:
+    assert collector._keeper is not None
+    collector._keeper.look(is_idle=is_idle)
+
+
+def test_however_much_is_made_little_of_it_is_looked_at_at_a_time(looked_at: list[int]) -> None:
     pause_collection()
     resume_collection()
-    before = gc.get_stats()[2]["collections"]
-    made = [[number] for number in range(100_000)]
-    assert len(made) == 100_000
-    assert gc.get_stats()[2]["collections"] == before
+    made = [[number] for number in range(MADE)]
+    assert len(made) == MADE
+    assert looked_at
+    assert max(looked_at) < LOOKED_AT_MAX
+
+
+async def test_what_long_work_makes_is_not_looked_at(
+    looked_at: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(long_work, "ITEMS_AT_LEAST", 20_000)
+    resume_collection()
+
+    def work() -> Steps[list[list[int]]]:
+        made = []
+        for number in range(MADE):
+            made.append([number])
+            yield
+        return made
+
+    assert len(await run_in_steps(work())) == MADE
+    assert max(looked_at, default=0) < 20_000
+
+
+async def test_another_programs_long_work_is_looked_at() -> None:
+    made: list[Node] = []
+
+    def work() -> Steps[None]:
+        for _ in range(long_work.ITEMS_AT_LEAST + 1):
+            made.append(Node())
+            yield
+
+    await run_in_steps(work())
+    assert is_looked_at(made[0])
 
 
 def test_nothing_is_collected_while_it_is_paused() -> None:
@@ -57,7 +122,7 @@ def test_what_a_start_made_is_not_looked_at_again() -> None:
     assert not is_looked_at(made)
 
 
-def test_what_survives_a_whole_collection_is_not_looked_at_by_the_next() -> None:
+def test_what_survives_the_oldest_generation_is_not_looked_at_by_the_next() -> None:
     resume_collection()
     made = [Node()]
     gc.collect(OLDEST - 1)
@@ -66,17 +131,51 @@ def test_what_survives_a_whole_collection_is_not_looked_at_by_the_next() -> None
     assert not is_looked_at(made)
 
 
+def aside_and_gone() -> weakref.ref[Node]:
+    """A cycle that nobody holds any more, among what was set aside."""
+    node = Node()
+    gone = weakref.ref(node)
+    set_aside()
+    del node
+    gc.collect(OLDEST)
+    assert gone() is not None
+    return gone
+
+
 def test_cycles_among_what_was_set_aside_are_found_when_as_much_again_has_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resume_collection()
-    node = Node()
-    gone = weakref.ref(node)
-    gc.collect(OLDEST)
-    del node
-    gc.collect(OLDEST)
-    assert gone() is not None, "it was set aside, and there is not twice as much yet"
+    gone = aside_and_gone()
+    look(is_idle=True)
+    assert gone() is not None, "there is not twice as much yet"
     monkeypatch.setattr(collector, "GROWTH", 0)
-    gc.collect(OLDEST)
+    look(is_idle=False)
+    assert gone() is not None, "there is something else to do"
+    look(is_idle=True)
     assert gone() is None
     assert gc.get_freeze_count() > 0, "what is left is set aside again"
+
+
+def test_a_broker_that_is_never_idle_finds_them_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resume_collection()
+    gone = aside_and_gone()
+    monkeypatch.setattr(collector, "GROWTH", 0)
+    for _ in range(BUSY_LOOKS_MAX - 1):
+        look(is_idle=False)
+    assert gone() is not None
+    look(is_idle=False)
+    assert gone() is None
+
+
+async def test_an_idle_broker_finds_them(
+    autojump_clock: MockClock, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resume_collection()
+    gone = aside_and_gone()
+    monkeypatch.setattr(collector, "GROWTH", 0)
+    nursery.start_soon(collect_when_idle)
+    await trio.sleep(LOOK_SECONDS + 1)
+    assert gone() is None
