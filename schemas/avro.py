@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from io import BytesIO
+from collections.abc import Callable, Iterator
+from io import BytesIO, StringIO
 from typing import Any
 
 from .errors import SchemaError, ValueDecodingError, ValueEncodingError, needed_package
@@ -114,6 +114,45 @@ class AvroWriter:
         except Exception as error:  # whatever fastavro makes of other objects
             raise ValueEncodingError(f"it is not of the schema: {shortened(error)}") from None
         return stream.getvalue()
+
+
+def json_decoder(schema: Schema) -> Decode:
+    """What reads values as text in Avro's own JSON, as Kafka's console consumers show it.
+
+    Raises:
+        SchemaError: it is no Avro schema, or fastavro is not installed.
+    """
+    from fastavro import json_writer
+
+    decode = AvroReader(schema).decoder(schema)
+    known = parsed(schema)
+
+    def decode_to_json(data: bytes, start: int) -> str:
+        text = StringIO()
+        json_writer(text, known, [decode(data, start)])
+        return text.getvalue()
+
+    return decode_to_json
+
+
+def json_encoder(schema: Schema) -> Callable[[str], bytes]:
+    """What writes values that are given in Avro's own JSON.
+
+    Raises:
+        SchemaError: it is no Avro schema, or fastavro is not installed.
+    """
+    known, encode = parsed(schema), AvroWriter(schema).encode
+
+    def encode_json(text: str) -> bytes:
+        from fastavro import json_reader
+
+        try:
+            (value,) = json_reader(StringIO(text), known)
+        except Exception as error:  # whatever fastavro makes of other text
+            raise ValueEncodingError(f"it is no JSON of the schema: {shortened(error)}") from None
+        return encode(value)
+
+    return encode_json
 
 
 def parsed(schema: Schema) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from .errors import SchemaError, ValueDecodingError, ValueEncodingError, needed_package
@@ -75,6 +76,33 @@ class JsonWriter:
         if problem:
             raise ValueEncodingError(f"it is not of the JSON Schema: {problem}")
         return data
+
+
+def json_decoder(schema: Schema) -> Decode:
+    """What reads values as text, on one line.
+
+    Raises:
+        SchemaError: it is no JSON Schema, or jsonschema is not installed.
+    """
+    decode = JsonReader(schema).decoder(schema)
+    return lambda data, start: json.dumps(decode(data, start), ensure_ascii=False)
+
+
+def json_encoder(schema: Schema) -> Callable[[str], bytes]:
+    """What writes values that are given as text.
+
+    Raises:
+        SchemaError: it is no JSON Schema, or jsonschema is not installed.
+    """
+    encode = JsonWriter(schema).encode
+
+    def encode_json(text: str) -> bytes:
+        try:
+            return encode(json.loads(text, parse_constant=_refuse_constant))
+        except (ValueError, RecursionError) as error:
+            raise ValueEncodingError(f"it is no JSON of the schema: {shortened(error)}") from None
+
+    return encode_json
 
 
 def parsed(schema: Schema) -> Any:

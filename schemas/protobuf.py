@@ -102,6 +102,10 @@ def any_message_decoder(schema: Schema) -> Decode:
     Raises:
         SchemaError: it is no schema, or a package is not installed.
     """
+    return _any_message_decoder(schema, value_of)
+
+
+def _any_message_decoder(schema: Schema, value_of: Callable[[Any], Callable[[Any], Any]]) -> Decode:
     file = descriptor_file(schema)
     known: dict[tuple[int, ...], tuple[Any, Callable[[Any], Any]]] = {}
 
@@ -144,6 +148,50 @@ class ProtobufWriter:
             return bytes(message.SerializeToString())
         except Exception as error:  # whatever the runtime makes of other objects
             raise ValueEncodingError(f"it is not of the schema: {shortened(error)}") from None
+
+
+def json_decoder(schema: Schema) -> Decode:
+    """What reads each message of a schema as text in Protobuf's own JSON.
+
+    Raises:
+        SchemaError: it is no schema, or a package is not installed.
+    """
+    return _any_message_decoder(schema, lambda descriptor: _message_json)
+
+
+def plain_json_decoder(schema: Schema, message: str | None) -> Decode:
+    """The same for one message, without indexes in front.
+
+    Raises:
+        SchemaError: it is no schema, has no such message, or a package is not installed.
+    """
+    parse = _message_class(message_descriptor(schema, message)).FromString
+    return lambda data, start: decode_message(parse, _message_json, data, start)
+
+
+def json_encoder(schema: Schema, message: str | None) -> Callable[[str], bytes]:
+    """What writes a message that is given in Protobuf's own JSON.
+
+    Raises:
+        SchemaError: it is no schema, has no such message, or a package is not installed.
+    """
+    made = _message_class(message_descriptor(schema, message))
+
+    def encode_json(text: str) -> bytes:
+        from google.protobuf.json_format import Parse
+
+        try:
+            return bytes(Parse(text, made()).SerializeToString())
+        except Exception as error:  # ParseError, and what protobuf makes of other text
+            raise ValueEncodingError(f"it is no JSON of the schema: {shortened(error)}") from None
+
+    return encode_json
+
+
+def _message_json(message: Any) -> str:
+    from google.protobuf.json_format import MessageToJson
+
+    return str(MessageToJson(message, indent=None, preserving_proto_field_name=True))
 
 
 def decode_message(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from .errors import UnknownSchemaError
+from .errors import SchemaError, UnknownSchemaError
 
 AVRO = "AVRO"
 PROTOBUF = "PROTOBUF"
 JSON = "JSON"
 KINDS = (AVRO, PROTOBUF, JSON)
 """The formats, as registries call them."""
+KINDS_OF_FILES = {".avsc": AVRO, ".proto": PROTOBUF, ".json": JSON}
 
 
 class Reference(NamedTuple):
@@ -30,6 +32,23 @@ class Schema(NamedTuple):
     text: str
     references: tuple[Reference, ...] = ()
     """All that it needs; each stands behind those that it needs itself."""
+
+
+def schema_of_file(path: str | Path) -> Schema:
+    """The schema in a file: Avro's in `.avsc`, Protobuf's in `.proto`, JSON Schema's in `.json`.
+
+    Raises:
+        SchemaError: it cannot be read, or its name says nothing.
+    """
+    kind = KINDS_OF_FILES.get(Path(path).suffix)
+    if kind is None:
+        raise SchemaError(
+            f"{path} should end in {', '.join(KINDS_OF_FILES)}, to say of what format it is"
+        )
+    try:
+        return Schema(kind, Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(f"{path} cannot be read: {error}") from None
 
 
 class SchemaSource(Protocol):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from .errors import (
     OtherTypeError,
+    RegistryError,
     SchemaError,
     UnknownSchemaError,
     ValueDecodingError,
@@ -160,6 +161,110 @@ class ValueEncoder:
             ValueEncodingError: it is not of the schema.
         """
         return self._front + self._encode(value)
+
+
+class JsonDecoder:
+    """Values as text in their format's own JSON, on one line each.
+
+    Args:
+        source: knows the schemas of the ids in front of values; None: there are no ids.
+        schema: without ids, of all values.
+        message: of a Protobuf schema without ids, the message's full name.
+
+    Raises:
+        SchemaError: the schema will not do, or a package is not installed.
+    """
+
+    def __init__(
+        self, source: SchemaSource | None, schema: Schema | None = None, message: str | None = None
+    ) -> None:
+        self._source = source
+        self._decoders: dict[int, Decode] = {}
+        self._plain: Decode | None = None
+        if source is None:
+            if schema is None:
+                raise SchemaError("values without a header need a schema that says what they are")
+            if schema.kind == PROTOBUF:
+                from .protobuf import plain_json_decoder
+
+                self._plain = plain_json_decoder(schema, message)
+            else:
+                self._plain = _format(schema).json_decoder(schema)
+
+    def decode(self, data: bytes) -> str:
+        """The text of a value.
+
+        Raises:
+            ValueDecodingError: the bytes are none.
+            RegistryError: their schema cannot be had now.
+        """
+        if self._plain is not None:
+            return str(self._plain(data, 0))
+        schema_id = schema_id_of(data)
+        decode = self._decoders.get(schema_id)
+        if decode is None:
+            decode = self._decoders[schema_id] = self._decoder(schema_id)
+        return str(decode(data, HEADER_BYTES))
+
+    def _decoder(self, schema_id: int) -> Decode:
+        assert self._source is not None  # or every value is plain
+        try:
+            schema = self._source.schema(schema_id)
+            made: Decode = _format(schema).json_decoder(schema)
+            return made
+        except RegistryError:
+            raise
+        except SchemaError as error:
+            raise ValueDecodingError(f"its schema cannot be used: {error}") from None
+
+
+class JsonEncoder:
+    """Bytes of values that are given as text in their format's own JSON.
+
+    Args:
+        schema: of all of them.
+        schema_id: stands in front; None: nothing does.
+        message: of a Protobuf schema, the message's full name; without it the first.
+
+    Raises:
+        SchemaError: the schema will not do, or a package is not installed.
+    """
+
+    def __init__(
+        self, schema: Schema, schema_id: int | None = None, message: str | None = None
+    ) -> None:
+        self._front = b"" if schema_id is None else header(schema_id)
+        if schema.kind == PROTOBUF:
+            from .protobuf import ProtobufWriter, json_encoder
+
+            self._encode = json_encoder(schema, message)
+            if schema_id is not None:
+                self._front += ProtobufWriter(schema, message).indexes
+        else:
+            self._encode = _format(schema).json_encoder(schema)
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of a value.
+
+        Raises:
+            ValueEncodingError: the text is none of the schema.
+        """
+        return self._front + self._encode(text)
+
+
+def _format(schema: Schema) -> Any:
+    """The module of a schema's format."""
+    if require_kind(schema).kind == AVRO:
+        from . import avro
+
+        return avro
+    if schema.kind == JSON:
+        from . import json_schema
+
+        return json_schema
+    from . import protobuf
+
+    return protobuf
 
 
 @lru_cache(maxsize=16)

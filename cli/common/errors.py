@@ -20,9 +20,10 @@ def fail(sentence: str) -> NoReturn:
 
 def explain(error: BaseException) -> str | None:
     """The sentence for an error that a user can do something about, None for a bug of ours."""
+    from ...schemas.errors import SchemaError
     from ...spark_connector.errors import SparkConnectorError
 
-    if isinstance(error, CommandError | SparkConnectorError):
+    if isinstance(error, CommandError | SparkConnectorError | SchemaError):
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fspath(error.filename)}: {error.strerror}"

@@ -14,6 +14,7 @@ from ..common.errors import fail
 from ..common.show import note
 from ..common.times import format_time, parse_time_ms
 from .record_json import record_to_json
+from .record_values import MessageName, RegistryUrl, SchemaFile, Show, value_shower
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
@@ -79,6 +80,9 @@ def consume(
         Literal["read_uncommitted", "read_committed"],
         typer.Option("--isolation", help="read_committed leaves out aborted transactions."),
     ] = "read_uncommitted",
+    registry: RegistryUrl = None,
+    schema: SchemaFile = None,
+    message: MessageName = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -90,6 +94,7 @@ def consume(
     odradek consume events --offset 1200 --partition 0 -n 10
     odradek consume events --from-time 2013-06-01T12:00:00Z --timestamps --keys
     odradek consume events --group my-group --from-beginning
+    odradek consume orders --from-beginning --registry http://localhost:8081
     ```
     """
     if sum((from_beginning, offset is not None, from_time is not None)) > 1:
@@ -102,12 +107,12 @@ def consume(
     if group is not None and partition:
         fail("a group's partitions are given out by the broker; leave out --partition or --group")
     start = Start(from_beginning, offset, None if from_time is None else parse_time_ms(from_time))
+    shower = value_shower(registry, schema, message)
+    columns = _columns(keys, headers, timestamps, partitions, shower)
     write = (
         _write_values
-        if format == "value" and not (keys or headers or timestamps or partitions)
-        else _record_writer(
-            _json if format == "json" else _columns(keys, headers, timestamps, partitions)
-        )
+        if format == "value" and not (keys or headers or timestamps or partitions or shower)
+        else _record_writer(_json(shower) if format == "json" else columns)
     )
 
     async def work(client: KafkaClient) -> int:
@@ -294,12 +299,16 @@ def _record_writer(show: Callable[[FetchedRecord], bytes]) -> Writer:
     return write
 
 
-def _json(record: FetchedRecord) -> bytes:
-    return record_to_json(record).encode()
+def _json(shower: Show | None) -> Callable[[FetchedRecord], bytes]:
+    def show(record: FetchedRecord) -> bytes:
+        value = None if shower is None else shower(record)
+        return record_to_json(record, value).encode()
+
+    return show
 
 
 def _columns(
-    keys: bool, headers: bool, timestamps: bool, partitions: bool
+    keys: bool, headers: bool, timestamps: bool, partitions: bool, shower: Show | None
 ) -> Callable[[FetchedRecord], bytes]:
     """Columns with tabs between them; keys and values go through untouched."""
 
@@ -314,7 +323,9 @@ def _columns(
             parts.append(b",".join(pairs))
         if keys:
             parts.append(b"null" if record.key is None else record.key)
-        parts.append(b"null" if record.value is None else record.value)
+        shown = None if shower is None else shower(record)
+        value = record.value if shown is None else shown.encode()
+        parts.append(b"null" if value is None else value)
         return b"\t".join(parts)
 
     return show

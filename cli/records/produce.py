@@ -18,6 +18,7 @@ from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_
 from ..common.errors import fail
 from ..common.show import note
 from ..topics.command import parse_pairs
+from .record_values import MessageName, RegistryUrl, SchemaFile, value_encoder
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
@@ -60,6 +61,13 @@ def produce(
         Literal["0", "1", "all"],
         typer.Option("--acks", help="Who must have a record before it counts as sent."),
     ] = "all",
+    registry: RegistryUrl = None,
+    subject: Annotated[
+        str | None,
+        typer.Option("--subject", help="Of --registry, whose schema is used; else TOPIC-value."),
+    ] = None,
+    schema: SchemaFile = None,
+    message: MessageName = None,
     progress: Annotated[
         bool | None,
         typer.Option("--progress/--no-progress", help="Default: when a terminal is looking."),
@@ -74,18 +82,31 @@ def produce(
     odradek produce events --file people.csv --key-separator , --compression zstd
     echo "42" | odradek produce events --key answer --header source=guide
     odradek consume events --from-beginning -e --format json | odradek produce copy --format json
+    echo '{"id": 1}' | odradek produce orders --registry http://localhost:8081
     ```
     """
     if compression not in COMPRESSIONS:
         fail(f"there is no compression {compression!r}; use one of {', '.join(COMPRESSIONS)}")
     fixed_headers = [(name, value.encode()) for name, value in parse_pairs(header).items()]
     # What takes long to import is imported once the arguments are known to be right.
-    from .sending import RecordsFromJson, RecordsFromLines, RecordsOfLines, send_lines
+    from .sending import (
+        EncodedRecords,
+        RecordsFromJson,
+        RecordsFromLines,
+        RecordsOfLines,
+        send_lines,
+    )
+
+    encode = value_encoder(registry, schema, message, subject or f"{topic}-value")
 
     if format == "json":
-        records: RecordsOfLines = RecordsFromJson(fixed_headers, partition)
+        records: RecordsOfLines = RecordsFromJson(
+            fixed_headers, partition, values_are_json=encode is not None
+        )
     else:
         records = RecordsFromLines(key, key_separator, null_value, fixed_headers, partition)
+    if encode is not None:
+        records = EncodedRecords(records, encode)
     started = time.monotonic()
     with ExitStack() as stack:
         source = stack.enter_context(file.open("rb", buffering=0)) if file else _standard_input()

@@ -27,8 +27,8 @@ class OutgoingRecord(NamedTuple):
     partition: int | None
 
 
-def record_to_json(record: Any) -> str:
-    """One line for a consumed record."""
+def record_to_json(record: Any, value_json: str | None = None) -> str:
+    """One line for a consumed record; `value_json` stands for the record's own."""
     fields: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -36,7 +36,10 @@ def record_to_json(record: Any) -> str:
         "timestamp": record.timestamp,
     }
     put_bytes(fields, "key", record.key)
-    put_bytes(fields, "value", record.value)
+    if value_json is None:
+        put_bytes(fields, "value", record.value)
+    else:
+        fields["value"] = json.loads(value_json)
     headers = []
     for key, value in record.headers:
         header: dict[str, Any] = {"key": key}
@@ -46,16 +49,23 @@ def record_to_json(record: Any) -> str:
     return escaped_json(json.dumps(fields, ensure_ascii=False))
 
 
-def record_from_json(line: bytes, line_number: int) -> OutgoingRecord:
+def record_from_json(
+    line: bytes, line_number: int, *, value_is_json: bool = False
+) -> OutgoingRecord:
     """The record that a line asks for; topic and offset are not looked at.
+
+    With `value_is_json` the value is JSON text, of whatever stands there.
 
     Raises CommandError, naming the line, for what is no such record.
     """
     try:
         fields = json.loads(line)
+        value = _get_bytes(fields, "value")
+        if value_is_json and fields.get("value") is not None:
+            value = json.dumps(fields["value"]).encode()
         return OutgoingRecord(
             key=_get_bytes(fields, "key"),
-            value=_get_bytes(fields, "value"),
+            value=value,
             headers=[(str(h["key"]), _get_bytes(h, "value")) for h in fields.get("headers", ())],
             timestamp_ms=fields.get("timestamp"),
             partition=fields.get("partition"),

@@ -205,7 +205,14 @@ class RecordsFromLines:
 class RecordsFromJson:
     """Each line is a record as `consume --format json` writes it."""
 
-    def __init__(self, headers: list[tuple[str, bytes]], partition: int | None) -> None:
+    def __init__(
+        self,
+        headers: list[tuple[str, bytes]],
+        partition: int | None,
+        *,
+        values_are_json: bool = False,
+    ) -> None:
+        self._values_are_json = values_are_json
         self._headers = headers
         self._partition = partition
         self._number = 0
@@ -215,7 +222,7 @@ class RecordsFromJson:
             self._number += 1
             if not line.strip():
                 continue
-            record = record_from_json(line, self._number)
+            record = record_from_json(line, self._number, value_is_json=self._values_are_json)
             yield (
                 record.value,
                 record.key,
@@ -223,3 +230,20 @@ class RecordsFromJson:
                 [*self._headers, *record.headers],
                 timestamp_ms if record.timestamp_ms is None else record.timestamp_ms,
             )
+
+
+class EncodedRecords:
+    """Records of another kind, with their values encoded.
+
+    Args:
+        records: with values as JSON text.
+        encode: makes bytes of a value, or raises CommandError.
+    """
+
+    def __init__(self, records: RecordsOfLines, encode: Callable[[bytes], bytes]) -> None:
+        self._records = records
+        self._encode = encode
+
+    def of(self, lines: list[bytes], timestamp_ms: int) -> Iterator[Record]:
+        for value, *others in self._records.of(lines, timestamp_ms):
+            yield (None if value is None else self._encode(value), *others)  # type: ignore[misc]  # the rest is what it was

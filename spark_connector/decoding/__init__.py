@@ -7,11 +7,11 @@ that does not decode is a row like any other and stops no query.
 """
 
 from ...schemas.registry import SchemaRegistry
-from ...schemas.schema import Schema
+from ...schemas.schema import Schema, schema_of_file
 from ...schemas.values import Reader
 from .avro import decode_avro
 from .json import decode_json
-from .values import dead_letters, decode_values, encode_values, schema_of_file
+from .values import dead_letters, decode_values, encode_values
 
 __all__ = [
     "Reader",

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...schemas.errors import SchemaError, ValueDecodingError, ValueEncodingError
 from ...schemas.registry import SchemaRegistry
-from ...schemas.schema import AVRO, JSON, PROTOBUF, KnownSchemas, Schema, SchemaSource
+from ...schemas.schema import JSON, PROTOBUF, KnownSchemas, Schema, SchemaSource
 from ...schemas.values import DecodedValue, Reader, ValueDecoder, ValueEncoder
 from ...schemas.wire_format import schema_id_or_none
 from ..errors import SparkConnectorError
@@ -34,27 +33,8 @@ DECODED = "decoded"
 ERROR = "decode_error"
 SCHEMA_ID = "schema_id"
 
-KINDS_OF_FILES = {".avsc": AVRO, ".proto": PROTOBUF, ".json": JSON}
-
 ERROR_HEADER = "__connect.errors."
 """What Kafka Connect's headers of dead letters begin with (KIP-298)."""
-
-
-def schema_of_file(path: str | Path) -> Schema:
-    """The schema in a file: Avro's in `.avsc`, Protobuf's in `.proto`, JSON Schema's in `.json`.
-
-    Raises:
-        SparkConnectorError: it cannot be read, or its name says nothing.
-    """
-    kind = KINDS_OF_FILES.get(Path(path).suffix)
-    if kind is None:
-        raise SparkConnectorError(
-            f"{path} should end in {', '.join(KINDS_OF_FILES)}, to say of what format it is"
-        )
-    try:
-        return Schema(kind, Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SparkConnectorError(f"{path} cannot be read: {error}") from None
 
 
 def decode_values(

@@ -20,6 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from kafka import KafkaConsumer, TopicPartition
 from support.schema_registry_server import SchemaRegistryServer, schema_registry
 
+from odradek.schemas.errors import SchemaError
 from odradek.spark_connector import SparkConnectorError, register
 from odradek.spark_connector.decoding import (
     Schema,
@@ -317,7 +318,7 @@ def test_files_do_without_a_registry(spark: Any, tmp_path: Path) -> None:
     with_id = plain.selectExpr("concat(X'0000000007', value) AS value")
     (row,) = decode_values(with_id, {7: schema}, Schema("AVRO", json.dumps(NEW))).collect()
     assert (row["schema_id"], row["decoded"]["customer"]) == (7, "a")
-    with pytest.raises(SparkConnectorError, match=r"other\.txt should end in \.avsc, \.proto"):
+    with pytest.raises(SchemaError, match=r"other\.txt should end in \.avsc, \.proto"):
         schema_of_file(tmp_path / "other.txt")
     with pytest.raises(SparkConnectorError, match="order-value needs a registry"):
         decode_values(frame, None, "order-value")
