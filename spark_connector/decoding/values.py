@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...schemas.errors import SchemaError, ValueDecodingError, ValueEncodingError
@@ -257,9 +258,7 @@ def decoded_batches(
     Raises:
         SparkConnectorError: the registry does not answer, or a package is not installed.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    schema = to_arrow_schema(plan.added)
+    schema = _arrow_schema(plan.added)
     kinds = [nullable(column_type(reader).convert) for reader in plan.readers]
     for batch in batches:
         rows = _Rows(len(kinds))
@@ -267,6 +266,15 @@ def decoded_batches(
         for data in batch.column(place).to_pylist():
             rows.add(plan.decoder, kinds, data)
         yield rows.batch(batch, plan.added, schema)
+
+
+def _arrow_schema(struct: Any) -> pa.Schema:
+    """Spark's, whose timestamps are UTC's; newer ones want to be told."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    convert: Any = to_arrow_schema
+    zone = {"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}
+    return convert(struct, **zone)
 
 
 class _Rows:
