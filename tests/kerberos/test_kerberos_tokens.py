@@ -79,8 +79,10 @@ class Login:
         return self._frame()
 
     def is_logged_in(self) -> bool:
+        """Whether it is told of brokers; a refusal names none."""
         try:
-            return bool(self._request(METADATA, 0, struct.pack(">i", 0)))
+            answer = self._request(METADATA, 0, struct.pack(">i", 0))
+            return bool(struct.unpack_from(">i", answer)[0])
         except (ClosedError, OSError):
             return False
 
