@@ -16,5 +16,12 @@ need no connector.
 from .data_sources import register
 from .errors import SparkConnectorError
 from .session import spark_session
+from .stream_lag import OffsetsBehindLatest, offsets_behind_latest
 
-__all__ = ["SparkConnectorError", "register", "spark_session"]
+__all__ = [
+    "OffsetsBehindLatest",
+    "SparkConnectorError",
+    "offsets_behind_latest",
+    "register",
+    "spark_session",
+]

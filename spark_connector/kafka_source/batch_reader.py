@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..errors import SparkConnectorError
+from ..worker_imports import forget_zip_importers
 from .cluster import KafkaOffsetReader, Offsets
 from .filters import PushedFilters
 from .offset_limits import OffsetLimit, TopicPartition
@@ -34,6 +35,7 @@ class KafkaBatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """A range of offsets for each task."""
+        forget_zip_importers()
         filters = PushedFilters()
         filters.take(self._filters)
         return list(planned_ranges(self._options, KafkaOffsetReader(self._options), filters))

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..batch_sizes import GATHERED_BYTES, bounded
 from ..errors import SparkConnectorError
+from ..worker_imports import forget_zip_importers
 from .collection_pause import no_collection
 from .columns import MessageColumns
+from .direct_reader import DirectReader, reads_directly
 from .fetch_sizes import FetchConsumer
 from .kafka_settings import Settings
 from .offset_ranges import OffsetRange
@@ -56,6 +58,19 @@ def read_range(settings: RangeSettings, offsets: OffsetRange) -> Iterator[pa.Rec
         SparkConnectorError: records of it are gone (unless data loss is no failure), or no
             broker gives any within the poll timeout.
     """
+    forget_zip_importers()
+    if reads_directly(settings.consumer):
+        direct = DirectReader(
+            settings.consumer,
+            offsets,
+            settings.columns,
+            settings.batch_bytes_max,
+            settings.poll_timeout_ms,
+        )
+        yield from direct.batches()
+        offsets = OffsetRange(offsets.topic, offsets.partition, direct.position, offsets.until)
+        if offsets.size <= 0:
+            return
     consumer = _CONSUMERS.taken(settings.consumer)
     reader = _RangeReader(settings, offsets, consumer)
     yield from reader.batches()

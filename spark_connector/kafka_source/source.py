@@ -32,8 +32,10 @@ class KafkaDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns of Spark's own source; a schema that the user gives may leave some out."""
+        from ..worker_imports import forget_zip_importers
         from .columns import ddl_of
 
+        forget_zip_importers()
         return ddl_of(self._columns())
 
     def reader(self, schema: Any) -> DataSourceReader:

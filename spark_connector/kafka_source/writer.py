@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
 
 from ..errors import SparkConnectorError
 from ..option_values import Options
+from ..worker_imports import forget_zip_importers
 from .cluster import admin_client
 from .collection_pause import no_collection
 from .kafka_settings import Settings, kafka_settings, producer_settings
@@ -75,6 +76,7 @@ class _TopicWriter:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of a task, and wait until all are acknowledged."""
+        forget_zip_importers()
         task = _WriteTask(self._settings, self._layout)
         for batch in iterator:
             with no_collection():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..kafka_source.filters import PushedFilters
+from ..worker_imports import forget_zip_importers
 from .options import LogOptions
 from .slices import GROUP_BYTES, LogSlice, SliceGroup, grouped
 
@@ -32,6 +33,7 @@ class LogReader(DataSourceReader):
         """A slice of a segment for each task, or several small ones."""
         from .planning import planned_slices
 
+        forget_zip_importers()
         filters = PushedFilters()
         filters.take(self._filters)
         slices = planned_slices(self._options, filters)
@@ -39,6 +41,7 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Runs in an executor; None stands for a plan without any slice."""
+        forget_zip_importers()
         if isinstance(partition, SliceGroup):
             for each in partition.slices:
                 yield from self._rows_of(each)

@@ -25,8 +25,10 @@ class LogDataSource(DataSource):
     def schema(self) -> str:
         """The columns of the chosen table, or the chosen columns."""
         from ..kafka_source.columns import ddl_of
+        from ..worker_imports import forget_zip_importers
         from .options import columns_of
 
+        forget_zip_importers()
         return ddl_of(columns_of(self.options))
 
     def reader(self, schema: Any) -> DataSourceReader:

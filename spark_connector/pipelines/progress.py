@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..errors import SparkConnectorError
+from ..stream_lag import offsets_behind_latest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +102,8 @@ def follow_stream(query: StreamingQuery, clock: StepClock, *, stops: bool = Fals
             for progress in query.recentProgress:
                 source = progress["sources"][0]
                 rows[progress["batchId"]] = source["numInputRows"]
-                lag = offsets_between(source["endOffset"], source["latestOffset"])
+                behind = offsets_behind_latest(source)
+                lag = None if behind is None else behind.total
             clock.tell(sum(rows.values()), lag)
             if not is_active:
                 break
@@ -126,21 +127,6 @@ def _stop_when_done(query: StreamingQuery) -> None:
     with suppress(PySparkException, Py4JError, OSError):
         query.processAllAvailable()
         query.stop()
-
-
-def offsets_between(start: Any, end: Any) -> int | None:
-    """How many offsets lie between two positions in the JSON of Spark's source."""
-    try:
-        start, end = (json.loads(each) if isinstance(each, str) else each for each in (start, end))
-    except ValueError:  # a batch that a former run began has no such account
-        return None
-    if not isinstance(start, dict) or not isinstance(end, dict):
-        return None
-    return sum(
-        max(0, int(offset) - int(start.get(topic, {}).get(partition, 0)))
-        for topic, partitions in end.items()
-        for partition, offset in partitions.items()
-    )
 
 
 def first_line(error: BaseException) -> str:

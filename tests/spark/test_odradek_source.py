@@ -33,6 +33,9 @@ MAX_REQUEST_SIZE = 1_048_576
 """Java's default."""
 Rows = list[Any]
 
+LIBRDKAFKAS_OWN = {"kafka.socket.keepalive.enable": "true"}
+"""A setting with which librdkafka reads all; without one it only steps in."""
+
 
 @pytest.fixture(scope="module")
 def registered(spark: Any) -> Any:
@@ -174,8 +177,12 @@ def test_both_sources_give_the_same_rows(
     given = {name: value.replace("TOPIC", names["plain"]) for name, value in options.items()}
     of_spark = rows(registered, "kafka", broker.bootstrap, **selection, **given)
     ours = rows(registered, "odradek", broker.bootstrap, **selection, **given)
+    by_librdkafka = rows(
+        registered, "odradek", broker.bootstrap, **selection, **given, **LIBRDKAFKAS_OWN
+    )
     assert len(of_spark) == count
     assert ours == of_spark
+    assert by_librdkafka == of_spark
 
 
 def test_both_sources_have_the_same_schema(registered: Any, names: dict[str, str]) -> None:

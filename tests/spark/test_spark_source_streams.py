@@ -15,7 +15,7 @@ from support.spark_options import OF_STREAMS, not_proved
 from support.spark_rows import Row, Selects, at, by_place, fill, first, places
 from support.spark_streams import AS_SOON_AS_POSSIBLE, AVAILABLE_NOW, Stream
 
-from odradek.spark_connector import register
+from odradek.spark_connector import OffsetsBehindLatest, offsets_behind_latest, register
 
 from .conftest import Topics
 
@@ -161,6 +161,15 @@ def test_a_stream_from_the_end_gives_only_what_comes_later(
         assert stream.rows == by_place(later), source
 
 
+def behind_by_spark(source: Any) -> OffsetsBehindLatest:
+    """What Spark's own source says of itself in a query's progress."""
+    metrics = source["metrics"]
+    least, most, average = (
+        float(metrics[f"{each}OffsetsBehindLatest"]) for each in ("min", "max", "avg")
+    )
+    return OffsetsBehindLatest(round(average * PARTITIONS), int(least), int(most), average)
+
+
 def test_batches_of_both_sources_are_alike_where_they_are_limited(
     start: Start, broker: Any, topics: Topics
 ) -> None:
@@ -180,6 +189,11 @@ def test_batches_of_both_sources_are_alike_where_they_are_limited(
     assert of_spark.rows == [row.without_headers() for row in by_place(produced)]
     assert len(of_spark.sizes) == 3
     assert ours.batches == of_spark.batches
+    told = [each["sources"][0] for each in of_spark.query.recentProgress if each["numInputRows"]]
+    assert [behind_by_spark(source) for source in told] == [
+        offsets_behind_latest(source) for source in told
+    ]
+    assert [behind.total for behind in map(behind_by_spark, told)] == [60, 20, 0]
 
 
 def test_a_batch_waits_for_so_many_records_or_so_long(

@@ -16,7 +16,7 @@ from odradek.spark_connector.pipelines.audit.gaps import OffsetSpan, holes
 from odradek.spark_connector.pipelines.audit.html import as_html
 from odradek.spark_connector.pipelines.audit.report import Bar, PartitionAudit, Plot
 from odradek.spark_connector.pipelines.partitioners import by_crc32, by_murmur2, murmur2
-from odradek.spark_connector.pipelines.progress import PipelineProgress, first_line, offsets_between
+from odradek.spark_connector.pipelines.progress import PipelineProgress, first_line
 from odradek.spark_connector.pipelines.record_fields import require_field
 from odradek.spark_connector.pipelines.replicas.batch_headers import BatchHeader
 
@@ -196,13 +196,6 @@ def test_time_left_is_what_is_left_at_the_rate_so_far() -> None:
     assert PipelineProgress("x", 100, 50.0, 0).seconds_left == 0.0
     assert PipelineProgress("x", 0, 0.0, 200).seconds_left is None
     assert PipelineProgress("x", 100, 50.0, None).seconds_left is None
-
-
-def test_lag_is_summed_over_partitions() -> None:
-    end = '{"a": {"0": 10, "1": 4}, "b": {"0": 3}}'
-    assert offsets_between('{"a": {"0": 7, "1": 4}}', end) == 6
-    assert offsets_between(None, end) is None
-    assert offsets_between("-", end) is None
 
 
 def test_our_own_sentence_is_found_in_a_trace_of_sparks() -> None:

@@ -1,0 +1,1 @@
+"""Record batches, as files and brokers have them, to record batches of Arrow."""
