@@ -60,6 +60,7 @@ UNDERSTOOD = frozenset(
         "fetch.wait.max.ms",
         "group.id",
         "isolation.level",
+        "metadata.max.age.ms",
         "queued.max.messages.kbytes",
         "queued.min.messages",
     }
