@@ -193,7 +193,9 @@ def test_batches_of_both_sources_are_alike_where_they_are_limited(
     assert [behind_by_spark(source) for source in told] == [
         offsets_behind_latest(source) for source in told
     ]
-    assert [behind.total for behind in map(behind_by_spark, told)] == [60, 20, 0]
+    assert [behind_by_spark(source).total for source in told] == [
+        len(produced) - sum(of_spark.sizes[: number + 1]) for number in range(3)
+    ]
 
 
 def test_a_batch_waits_for_so_many_records_or_so_long(
