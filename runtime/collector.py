@@ -19,9 +19,9 @@ from .clock import processor_seconds
 
 OLDEST: Final = 2
 """The generation of what has survived two collections."""
-OLDEST_AFTER: Final = 5
-"""The oldest generation is looked at after so many collections of the middle one: at some 40,000
-objects, in a few milliseconds."""
+OLDEST_AFTER: Final = 2
+"""The oldest generation is looked at after so many collections of the middle one: at some 25,000
+objects, which takes up to 5 ms."""
 GROWTH: Final = 2
 """Everything is looked at when there is so many times as much as the last time."""
 LOOK_SECONDS: Final = 5.0

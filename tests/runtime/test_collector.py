@@ -22,7 +22,7 @@ from odradek.runtime.collector import (
 from odradek.runtime.long_work import Steps, run_in_steps
 
 MADE = 300_000
-LOOKED_AT_MAX = 60_000
+LOOKED_AT_MAX = 30_000
 """Objects, in one collection: some milliseconds."""
 
 
