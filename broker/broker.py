@@ -22,7 +22,7 @@ from ..controller.channel import codec as wire
 from ..controller.channel.channel_manager import ChannelManager
 from ..controller.controller import Controller
 from ..metadata.features import SUPPORTED, Features
-from ..metadata.metadata_cache import MetadataCache
+from ..metadata.metadata_cache import MetadataCache, MetadataSnapshot
 from ..metadata.metadata_waiting import wait_for_metadata
 from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError
@@ -92,6 +92,10 @@ class Broker:
         rng: the source of everything random.
         descriptors: what it may have open.
     """
+
+    companions: frozenset[int] = frozenset()
+    """The ids of the brokers that start together with this one, in its process: clients are told
+    of all of them from the first answer on."""
 
     def __init__(
         self,
@@ -408,9 +412,11 @@ class Broker:
         cache = self.metadata_cache
         topics = set(await self.metadata_store.children(znodes.TOPICS))
         topics -= set(await self.metadata_store.children(znodes.DELETE_TOPICS))
-        if not await wait_for_metadata(
-            cache, lambda _: cache.is_complete_with(topics), JOIN_MS_MAX
-        ):
+
+        def is_whole(snapshot: MetadataSnapshot) -> bool:
+            return cache.is_complete_with(topics) and self._shows_companions(snapshot)
+
+        if not await wait_for_metadata(cache, is_whole, JOIN_MS_MAX):
             logger.warning(
                 "no controller has sent all metadata of the cluster in %d s: broker %d answers "
                 "with the %d of %d topics that it knows",
@@ -419,6 +425,16 @@ class Broker:
                 len(topics & cache.snapshot.partition_states.keys()),
                 len(topics),
             )
+
+    def _shows_companions(self, snapshot: MetadataSnapshot) -> bool:
+        """Whether the brokers that start with this one are there, and lead what they have to."""
+        if not self.companions:
+            return True
+        return self.companions <= snapshot.alive_brokers.keys() and all(
+            state.leader >= 0 or self.companions.isdisjoint(state.isr)
+            for of_topic in snapshot.partition_states.values()
+            for state in of_topic.values()
+        )
 
     async def _shut_down_in_order(self) -> None:
         """Controlled shutdown, unless it is switched off or nobody else is in the cluster."""

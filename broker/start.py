@@ -211,6 +211,8 @@ async def _run_all(
 
     async def run(index: int) -> None:
         broker = await make_broker(configs[index], progress, environment, descriptors)
+        if len(configs) > 1:
+            broker.companions = frozenset(config["broker.id"] for config in configs)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:
             if metrics:
