@@ -78,6 +78,9 @@ class _Keeper:
     def _note_whole(self) -> None:
         """All that there is was looked at, or is new."""
         gc.freeze()
+        # The oldest generation is looked at only when a quarter of what the last time left there
+        # has come: that was everything, and is nothing now.
+        gc.collect()
         self._blocks_at_whole = sys.getallocatedblocks()
 
     def collecting(self, phase: str, info: dict[str, Any]) -> None:

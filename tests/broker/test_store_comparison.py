@@ -15,7 +15,7 @@ from odradek.broker.broker import Broker
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.controller.topics.planning import TopicCreation
-from odradek.metadata.metadata_waiting import wait_for_metadata
+from odradek.metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from odradek.metadata_store import znodes
 from odradek.metadata_store.choice import METADATA_FILE
 from odradek.metadata_store.errors import StoreUnreachable
@@ -82,6 +82,9 @@ async def create(broker: Broker, name: str = TOPIC, partitions: int = 2, **confi
     assert created.plan is not None, created.error
     for partition in range(partitions):
         await produce(broker, name, partition)
+    # A leader may take records before its broker has heard of the topic as a whole.
+    is_led = partitions_are_led([(name, partitions)])
+    assert await wait_for_metadata(broker.metadata_cache, is_led, SECONDS_MAX * 1000)
     return created.plan.topic_id
 
 

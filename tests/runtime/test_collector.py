@@ -69,9 +69,20 @@ def look(*, is_idle: bool) -> None:
 def test_however_much_is_made_little_of_it_is_looked_at_at_a_time(looked_at: list[int]) -> None:
     pause_collection()
     resume_collection()
+    looked_at.clear()
     made = [[number] for number in range(MADE)]
     assert len(made) == MADE
     assert looked_at
+    assert max(looked_at) < LOOKED_AT_MAX
+
+
+def test_what_was_there_before_does_not_put_a_collection_off(looked_at: list[int]) -> None:
+    there = [[number] for number in range(MADE)]
+    gc.collect()
+    resume_collection()
+    looked_at.clear()
+    made = [[number] for number in range(MADE)]
+    assert len(there) == len(made)
     assert max(looked_at) < LOOKED_AT_MAX
 
 
