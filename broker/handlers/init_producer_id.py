@@ -54,7 +54,9 @@ def handle_init_producer_id(
         return Task(_answer_if_it_may_write_somewhere(context, request))
     if _is_invalid(body):
         return Answer(_response(ErrorCode.INVALID_REQUEST))
-    if context.controller.producer_ids.is_empty:
+    # While transactional ids are being loaded there is nothing to wait for, as in Kafka.
+    is_loading = body.transactional_id is not None and context.coordinators.transaction.is_loading
+    if context.controller.producer_ids.is_empty and not is_loading:
         return Task(_answer_with_another_block(context, request))
     _answer(context, request)
     return PARKED
