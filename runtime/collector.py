@@ -19,6 +19,9 @@ from .clock import processor_seconds
 
 OLDEST: Final = 2
 """The generation of what has survived two collections."""
+YOUNGEST_AFTER: Final = 700
+MIDDLE_AFTER: Final = 10
+"""As in Python 3.11; later ones look at more at a time."""
 OLDEST_AFTER: Final = 2
 """The oldest generation is looked at after so many collections of the middle one: at some 25,000
 objects, which takes up to 5 ms."""
@@ -44,7 +47,7 @@ def resume_collection() -> None:
     global _keeper
     _keeper = _Keeper()
     gc.callbacks.append(_keeper.collecting)
-    gc.set_threshold(*gc.get_threshold()[:2], OLDEST_AFTER)
+    gc.set_threshold(YOUNGEST_AFTER, MIDDLE_AFTER, OLDEST_AFTER)
     gc.enable()
 
 

@@ -69,7 +69,8 @@ def test_what_leaders_sent_is_what_followers_appended(brokers, pages):
     assert total(pages, TOPICS + "bytesin_total") == on_disk
     assert total(pages, TOPICS + "messagesin_total") == RECORDS
     assert total(pages, TOPICS + "replicationbytesin_total") == 2 * on_disk
-    assert total(pages, TOPICS + "replicationbytesout_total") == 2 * on_disk
+    # A follower that hears of a partition anew drops the answer that is coming, and fetches again.
+    assert 2 * on_disk <= total(pages, TOPICS + "replicationbytesout_total") < 4 * on_disk
     assert total(pages, TOPICS + "bytesout_total") == 0, "followers are no consumers"
 
 
