@@ -38,7 +38,7 @@ BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_so
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-all coverage interop conformance soak fuzz check format docs bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -56,6 +56,7 @@ help:
 	@echo 'make check    format, lint, types, architecture; under a minute'
 	@echo 'make format   format the code'
 	@echo 'make docs     write the generated pages anew'
+	@echo 'make site     the pages of docs/ as a site, in build/site; ARGS=serve to look while writing'
 	@echo 'make bench    odradek beside Apache Kafka and kfake on this machine, in turns'
 	@echo 'make bench-growth  cost as connections, partitions, segments and groups grow, plotted'
 	@echo 'make bench-worst   the worst request of every API, and how long others wait for it'
@@ -135,7 +136,8 @@ test: $(VENV)/test.stamp
 	$(PYTEST) $(SHORT) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
 test-slow: $(VENV)/test.stamp
-	@.ci/need java javac mvn go node npm kcat tshark faketime
+	@PATH="$$PATH:/usr/sbin" .ci/need java javac mvn go node npm kcat tshark faketime ip unshare \
+		prometheus systemd-analyze zsh fish
 	$(PYTEST) $(SLOW) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
 
 # What needs no connector of Spark's; the comparisons of "both" sources do.
@@ -194,8 +196,16 @@ docs: $(VENV)/run.stamp
 	$(BIN)/python -m odradek.tools.docs.configuration_page > docs/configuration.md
 	$(BIN)/python -m odradek.tools.docs.api_table > docs/apis.md
 	$(BIN)/python -m odradek.tools.docs.metrics_page > docs/metrics.md
+	$(BIN)/python -m odradek.broker.metrics.dashboard > docs/grafana-dashboard.json
 	$(BIN)/python -m odradek.tools.docs.faults_page > docs/faults.md
+	$(BIN)/python -m odradek.tools.docs.control_page > docs/control.md
+	$(BIN)/python -m odradek.tools.docs.clients_page > docs/clients.md
 	$(BIN)/python -m odradek.tools.docs.state_diagram
+
+# Whoever writes sees the pages as they are written, at http://localhost:8000.
+site: $(VENV)/test.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(ARGS),$(ARGS),build --strict)
+	@$(if $(ARGS),,echo 'build/site/index.html')
 
 bench: $(VENV)/test.stamp
 	@.ci/need java mvn go

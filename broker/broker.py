@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -34,6 +34,7 @@ from ..runtime.supervisor import Supervisor
 from ..runtime.timers import Timers, repeat
 from ..storage.log.log_config import LogConfig
 from ..storage.log_manager.log_manager import FailedDirectory, LogManager
+from .broker_state import BrokerState
 from .coordinators import BrokerCoordinators
 from .dynamic_config import config_listeners
 from .dynamic_config.config_manager import USERS, ConfigManager
@@ -45,6 +46,7 @@ from .interbroker.feature_follower import FeatureFollower, FeaturesNotSupported
 from .interbroker.peers import BrokerPeers
 from .interbroker.registered_brokers import RegisteredBrokers
 from .maintenance.log_maintenance import LogMaintenance
+from .maintenance.refused_requests import LOOK_MS, RefusedRequests
 from .network.connection_quotas import ConnectionQuotas
 from .network.listener_security import sasl_listeners, tls_listeners
 from .network.request_memory import request_bytes_max
@@ -56,6 +58,7 @@ from .request.dispatch import Dispatcher
 from .request.fetch_sessions import FetchSessionCache
 from .request.quotas.quota_table import QuotaTable
 from .store_comparison import StoreReferences
+from .telemetry.client_metrics import ClientMetrics
 
 if TYPE_CHECKING:
     from .dynamic_config.acl_manager import AclManager
@@ -96,6 +99,9 @@ class Broker:
     companions: frozenset[int] = frozenset()
     """The ids of the brokers that start together with this one, in its process: clients are told
     of all of them from the first answer on."""
+
+    state = BrokerState.STARTING
+    """What it is doing."""
 
     def __init__(
         self,
@@ -184,6 +190,7 @@ class Broker:
             self.features,
             self.controller.producer_ids,
             ChannelTasks(self.links, self.metadata_cache, start_task, self._flush),
+            self._create_topics,
         )
         self.replica_manager.leadership_listeners.append(self.coordinators.leadership_changed)
         self.fetch_sessions = FetchSessionCache(
@@ -196,7 +203,7 @@ class Broker:
             cluster_id=cluster_id,
             config=config,
             group_configs=self.group_configs,
-            client_metrics={},
+            client_metrics=ClientMetrics(config, clock, rng),
             config_manager=self.config_manager,
             clock=clock,
             metadata_cache=self.metadata_cache,
@@ -322,6 +329,12 @@ class Broker:
 
         repeat(self.timers, self.clock, interval_ms, remove_expired)
 
+    def _create_topics(self, names: Iterable[str]) -> None:
+        """Have internal topics made that are not there; what it takes is imported then."""
+        from .interbroker.forwarding import create_topics_beside
+
+        create_topics_beside(self.context, names)
+
     def _flush(self) -> None:
         """Write and send what a task has staged and answered."""
         self.server.finish_outside_work()
@@ -369,6 +382,7 @@ class Broker:
             EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
             for listener in advertised
         )
+        refused_requests = RefusedRequests(lambda: self.dispatcher.routes, self.clock)
         with scope:
             async with trio.open_nursery() as nursery:
                 self.supervisor.nursery = nursery
@@ -403,9 +417,12 @@ class Broker:
                 self.supervisor.keep_running(self._hold_producer_ids)
                 self._schedule_log_cleaner()
                 self._schedule_leader_rebalance()
+                repeat(self.timers, self.clock, lambda: LOOK_MS, refused_requests.look)
                 self.dispatcher.release()
                 self._flush()
+                self.state = BrokerState.RUNNING
                 on_ready(advertised)
+        refused_requests.look()
 
     async def _wait_for_cluster(self) -> None:
         """Wait for the first complete view of the cluster, `JOIN_MS_MAX` at most."""
@@ -438,6 +455,7 @@ class Broker:
 
     async def _shut_down_in_order(self) -> None:
         """Controlled shutdown, unless it is switched off or nobody else is in the cluster."""
+        self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         others = self.metadata_cache.snapshot.alive_brokers.keys() - {self.broker_id}
         if not others or not self.config["controlled.shutdown.enable"]:
             return
@@ -496,6 +514,7 @@ class Broker:
 
     async def _stop(self) -> None:
         """Let what is under way end, then close everything, logs last."""
+        self.state = BrokerState.SHUTTING_DOWN
         self.server.stop_accepting()
         self.log_maintenance.stop()
         self.peers.stop()
@@ -510,7 +529,7 @@ class Broker:
         self.coordinators.close()
         self._flush()  # the last answers go out
         self.server.close()
-        self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
+        self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermark_of)
         self.log_manager.close(self.controller.broker_epoch)
         await self.metadata_store.close()
 

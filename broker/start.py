@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from ..common.log_lines import BROKER_ID, LimitedLogHandler
 from ..config.broker_config import BrokerConfig
 from ..config.definition import ConfigError
 from ..config.dynamic.dynamic_config import DynamicConfig
@@ -49,6 +50,7 @@ from .store_comparison import StoreComparison
 
 if TYPE_CHECKING:
     from .metrics.endpoint import MetricsListener
+    from .metrics.source import MetricsContext
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +60,9 @@ OPENED_AT_START = 16
 """Descriptors that a broker without logs has: store, locks, listeners, event loop."""
 CONNECTIONS_FEW = 500
 """A limit that allows fewer is worth a warning."""
+
+LOG_LOOK_SECONDS = 10
+"""Lines of the log that were suppressed are counted there so long after their minute at most."""
 
 SECRET_BYTES = 32
 """Of what the brokers of a cluster know each other by."""
@@ -191,10 +196,21 @@ async def _run_until_signal(
                 _run_all, configs, announce, progress, metrics, environment, descriptors, scope
             )
             nursery.start_soon(Supervisor().run, collect_when_idle)
+            nursery.start_soon(Supervisor().run, _count_suppressed_lines)
             async for number in signals:
                 logger.info("stopping on %s", signal.Signals(number).name)
                 nursery.cancel_scope.cancel()
                 return
+
+
+async def _count_suppressed_lines() -> None:
+    """Have the log say what it left out, until cancelled."""
+    clock = SystemClock()
+    handlers = [each for each in logging.root.handlers if isinstance(each, LimitedLogHandler)]
+    while handlers:
+        await trio.sleep(LOG_LOOK_SECONDS)
+        for handler in handlers:
+            handler.end_intervals(clock.now_ms() / 1000)
 
 
 async def _run_all(
@@ -210,13 +226,35 @@ async def _run_all(
     addresses: dict[int, str] = {}
 
     async def run(index: int) -> None:
+        if not metrics:
+            await run_broker(index, lambda broker: None)
+            return
+        from .metrics.endpoint import MetricsEndpoint
+
+        endpoint = MetricsEndpoint()
+        serving = trio.CancelScope(shield=True)  # it says how the broker is until that has stopped
+
+        async def serve() -> None:
+            with serving:
+                await Supervisor().run(endpoint.serve, metrics[index])
+
+        def show(broker: Broker) -> None:
+            endpoint.source = metrics_context(broker)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            try:
+                await run_broker(index, show)
+            finally:
+                serving.cancel()
+
+    async def run_broker(index: int, show: Callable[[Broker], None]) -> None:
         broker = await make_broker(configs[index], progress, environment, descriptors)
         if len(configs) > 1:
             broker.companions = frozenset(config["broker.id"] for config in configs)
+        show(broker)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:
-            if metrics:
-                _serve_metrics(broker, metrics[index])
             addresses[index] = advertised[0].address
             if len(addresses) == len(configs):
                 announce(",".join(address for _, address in sorted(addresses.items())))
@@ -229,19 +267,19 @@ async def _run_all(
     scope.cancel()
 
 
-def _serve_metrics(broker: Broker, listener: MetricsListener) -> None:
-    from .metrics.endpoint import MetricsEndpoint
+def metrics_context(broker: Broker) -> MetricsContext:
+    """What a broker's metrics and health are read from."""
     from .metrics.source import MetricsContext
 
-    source = MetricsContext(
+    return MetricsContext(
         broker.context,
         broker.dispatcher,
         broker.server,
         broker.peers.fetchers,
         broker.supervisor,
         broker.timers,
+        lambda: broker.state,
     )
-    broker.supervisor.keep_running(MetricsEndpoint(source).serve, listener)
 
 
 async def make_broker(
@@ -265,6 +303,8 @@ async def make_broker(
     """
     clock, files, on_made = environment or Environment(SystemClock())
     rng = random.Random()
+    broker_id = config["broker.id"] if config["broker.id"] >= 0 else DEFAULT_BROKER_ID
+    BROKER_ID.set(broker_id)  # of all that this task and those that it starts log
     directories = [os.path.abspath(directory) for directory in config["log.dirs"]]
     log_manager = LogManager(
         directories, clock=clock, default_config=log_config(config, {}), files=files, rng=rng
@@ -277,9 +317,6 @@ async def make_broker(
             store, log_manager.directories.cluster_id() or uuid_to_text(random_uuid(rng))
         )
         secret = await get_or_create_secret(store, random_secret(SECRET_BYTES))
-        broker_id = config["broker.id"]
-        if broker_id < 0:
-            broker_id = DEFAULT_BROKER_ID
         live_config = DynamicConfig(config)
         passwords = StoredPasswords.of(config)
         await load_broker_overrides(store, live_config, broker_id, passwords)

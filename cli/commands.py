@@ -10,6 +10,8 @@ COMMANDS = {
     "produce": "records.produce:produce",
     "consume": "records.consume:consume",
     "groups": "groups.command:app",
+    "configs": "configs.command:app",
+    "partitions": "partitions.command:app",
     "transactions": "transactions.command:app",
     "users": "users.command:app",
     "acls": "acls.command:app",
@@ -22,6 +24,7 @@ COMMANDS = {
     "spark": "spark.command:app",
     "bench": "bench.command:bench",
     "demo": "spark.demo:demo",
+    "completion": "completion.scripts:completion",
 }
 """Where each is: a function, or a typer application of several. `serve` is not among them: it is
 dispatched before anything of this is imported."""

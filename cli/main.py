@@ -21,6 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .serve.command import main as serve
 
         return serve(arguments[1:])
+    if arguments[:1] == ["__complete"]:
+        from .completion.candidates import complete
+
+        return complete(*arguments[1:3])
     from .run import run
 
     return run(arguments)

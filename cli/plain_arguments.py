@@ -71,12 +71,12 @@ def plain_call(arguments: Sequence[str]) -> PlainCall | None:
     if function is None:
         return None
     try:
-        return PlainCall(function, _read(_declared(function), rest))
+        return PlainCall(function, _read(declared_parameters(function), rest))
     except NotPlainError:
         return None
 
 
-def _declared(function: Callable[..., object]) -> list[Declared]:
+def declared_parameters(function: Callable[..., object]) -> list[Declared]:
     """The parameters of a command. Raises NotPlainError where only typer can handle one."""
     return [
         _declare(name, parameter.annotation, parameter.default)

@@ -16,6 +16,7 @@ well; there is no other Kafka client for trio.
 | `Consumer` | a member of a group of either protocol, or alone with its partitions |
 | `Producer` | accumulates records into batches; idempotent, and transactional |
 | `BatchProducer`, `Fetcher`, `Admin` | plain ones, on top of a `KafkaClient` |
+| `PartitionAdmin` | reassignments on their way, and directories of brokers |
 | `ScramAdmin`, `AclAdmin`, `TokenAdmin` | users, what they may do, and tokens to log in by |
 | `NetworkClient` | connections to nodes that the caller names, without Metadata: what brokers use |
 | `open_connection`, `Connection` | one connection, many requests in flight |
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .admin.acl_admin import AclAdmin
     from .admin.admin import Admin, NewTopic
     from .admin.group_admin import GroupAdmin
+    from .admin.partition_admin import PartitionAdmin
     from .admin.scram_admin import ScramAdmin
     from .admin.token_admin import TokenAdmin
     from .admin.transaction_admin import TransactionAdmin
@@ -128,6 +130,7 @@ _MODULES = {
     "NewTopic": "admin.admin",
     "Node": "metadata.cluster",
     "OffsetAndMetadata": "consumer.group.committed_offsets",
+    "PartitionAdmin": "admin.partition_admin",
     "PartitionInfo": "metadata.cluster",
     "PeerProtocolError": "errors",
     "ProduceResult": "producer.batch_producer",
@@ -193,6 +196,7 @@ __all__ = [
     "NewTopic",
     "Node",
     "OffsetAndMetadata",
+    "PartitionAdmin",
     "PartitionInfo",
     "PeerProtocolError",
     "ProduceResult",

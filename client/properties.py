@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..common.nearest import did_you_mean
 from .connection_settings import ConnectionSettings
 from .settings import ClientSettings, check_settings
 
@@ -239,10 +240,7 @@ def _require_known(name: str) -> None:
     applied.add(LOGIN_HANDLER)
     if name in applied:
         return
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(name, [*applied, *WITHOUT_EFFECT, *REFUSED], n=1)
-    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    hint = did_you_mean(name, [*applied, *WITHOUT_EFFECT, *REFUSED])
     raise PropertyError(name, f"{name} is not a setting of Kafka's clients{hint}")
 
 

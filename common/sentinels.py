@@ -41,3 +41,6 @@ FOREVER_MS = 1 << 62
 
 INT64_MAX = 2**63 - 1
 """The largest offset, timestamp or duration."""
+INT32_MAX = 2**31 - 1
+INT16_MAX = 2**15 - 1
+"""The largest numbers of partitions, and of replicas, that a request can hold."""

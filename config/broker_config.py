@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..common.nearest import did_you_mean
 from .definition import ConfigError, ConfigSource, Definition
 from .effects import refusal
 from .listeners import (
@@ -207,9 +208,6 @@ def listener_definition(key: str) -> Definition | None:
 
 def _nearest(key: str) -> str:
     """The end of the sentence: what the user may have meant, where something is near."""
-    import difflib  # only needed where somebody mistyped
-
     if key in BROKER_SYNONYMS:
         return f"; the broker's setting for a topic's {key} is {BROKER_SYNONYMS[key]}."
-    near = difflib.get_close_matches(key, BROKER_DEFINITIONS, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else "."
+    return did_you_mean(key, BROKER_DEFINITIONS) or "."

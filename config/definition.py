@@ -243,7 +243,13 @@ class OffsetReset:
         if value in ("earliest", "latest"):
             return True
         prefix, _, duration = value.partition(":")
-        return prefix == "by_duration" and _is_duration(duration)
+        if prefix != "by_duration":
+            return False
+        try:
+            duration_ms(duration)
+        except ValueError:
+            return False
+        return True
 
     def why_not(self, name: str, value: str) -> str:
         """What is wrong with a value of a setting, in the words of Kafka's `ConfigDef`."""
@@ -254,8 +260,12 @@ class OffsetReset:
         return invalid_value(name, value, reason)
 
 
-def _is_duration(text: str) -> bool:
-    """Whether Java's `Duration.parse` takes `text` and makes something not negative of it."""
+def duration_ms(text: str) -> int:
+    """How long a duration as Java's `Duration.parse` takes it is, in whole milliseconds.
+
+    Raises:
+        ValueError: it is no duration, or a negative one.
+    """
     import re  # only where a share group's setting is looked at
 
     sign, signs = "([-+]?)", "([-+]?[0-9]{1,18})"
@@ -264,18 +274,20 @@ def _is_duration(text: str) -> bool:
         text,
         re.IGNORECASE | re.ASCII,
     )
-    if found is None or found[3] in ("T", "t"):
-        return False
-    units = [found[group] for group in (2, 4, 5, 6)]
-    if all(unit is None for unit in units):
-        return False
+    units = [] if found is None else [found[group] for group in (2, 4, 5, 6)]
+    if found is None or found[3] in ("T", "t") or all(unit is None for unit in units):
+        raise ValueError(f"{shorten(text)} is no duration: write it like PT1H30M")
     days, hours, minutes, seconds = (int(unit or 0) for unit in units)
     fraction = int((found[7] or "0").ljust(9, "0"))
     if (found[6] or "").startswith("-"):
         fraction = -fraction
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     nanoseconds = total * 1_000_000_000 + fraction
-    return nanoseconds <= 0 if found[1] == "-" else nanoseconds >= 0
+    if found[1] == "-":
+        nanoseconds = -nanoseconds
+    if nanoseconds < 0:
+        raise ValueError(f"{shorten(text)} is a negative duration")
+    return nanoseconds // 1_000_000
 
 
 Check = Range | RangeOr | OneOf | SomeOf | NonEmpty | ThrottledReplicas | OffsetReset

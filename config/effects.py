@@ -34,6 +34,7 @@ IGNORED = frozenset(
         "follower.fetch.last.tiered.offset.enable",
         "group.coordinator.background.threads",
         "group.coordinator.threads",
+        "group.share.assignors",
         "group.share.persister.class.name",
         "initial.broker.registration.timeout.ms",
         "inter.broker.protocol.version",
@@ -64,8 +65,6 @@ IGNORED = frozenset(
 renews tickets, which MIT Kerberos does by itself."""
 
 NOT_YET_PREFIXES: tuple[str, ...] = (
-    "group.share.",
-    "group.streams.",
     "metrics.",
     "socket.connection.",
 )
@@ -85,16 +84,9 @@ NOT_YET: frozenset[str] = frozenset(
         "reserved.broker.max.id",
         "share.coordinator.append.linger.ms",
         "share.coordinator.cached.buffer.max.bytes",
-        "share.coordinator.cold.partition.snapshot.interval.ms",
-        "share.coordinator.load.buffer.size",
-        "share.coordinator.snapshot.update.records.per.snapshot",
-        "share.coordinator.state.topic.compression.codec",
-        "share.coordinator.state.topic.prune.interval.ms",
-        "share.coordinator.write.timeout.ms",
         "socket.listen.backlog.size",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
-        "telemetry.max.bytes",
         "transaction.two.phase.commit.enable",
         "unclean.leader.election.interval.ms",
         "zookeeper.max.in.flight.requests",

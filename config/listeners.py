@@ -20,6 +20,8 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 TLS_PROTOCOLS = ("SSL", "SASL_SSL")
 SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
 PORT_MAX = 65535
+EXTERNAL = "EXTERNAL"
+"""The listener for clients that are not on this machine, as Kafka's documentation names it."""
 
 _HOST_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-%._:")
 
@@ -173,6 +175,33 @@ def check_advertised(advertised: tuple[Listener, ...], listeners: tuple[Listener
                 f"{listener.host}, so name the address that they reach this broker at."
             )
         seen.add(listener.name)
+
+
+def external_settings(first: str, external: str) -> dict[str, str]:
+    """The settings of a broker that clients reach by two addresses, one of them from elsewhere.
+
+    Args:
+        first: its listener for this machine, whose name is its protocol: `PLAINTEXT://HOST:PORT`.
+        external: HOST:PORT that containers and other hosts know this machine by; a listener
+            EXTERNAL accepts them on every IPv4 interface, and speaks the same protocol.
+
+    Raises:
+        ConfigError: `external` is no address.
+    """
+    protocol = first.partition("://")[0]
+    protocols = {protocol: protocol, EXTERNAL: protocol}
+    try:
+        (listener,) = parse_listeners("external", [f"{EXTERNAL}://{external}"], protocols)
+        check_advertised((listener,), (listener,))
+    except ConfigError as error:
+        raise ConfigError(f"{external} is no address of this machine: {error}") from error
+    if not listener.host:
+        raise ConfigError(f"{external}: write it as HOST:PORT, such as host.docker.internal:9094.")
+    return {
+        "listeners": f"{first},{EXTERNAL}://0.0.0.0:{listener.port}",
+        "advertised.listeners": f"{first},{listener}",
+        "listener.security.protocol.map": ",".join(map(":".join, protocols.items())),
+    }
 
 
 def bind_hosts(listener: Listener) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import trio
 
 from ..common.errors import ErrorCode, KafkaError
 from ..common.live_broker import EndPoint, LiveBroker
+from ..common.partition_state import LeaderAndIsr
 from ..common.sentinels import FOREVER_MS
 from ..common.topic_partition import TopicPartition
 from ..config.broker_config import BrokerConfig
@@ -33,6 +34,7 @@ from .context import Reassignment
 from .event_queue import OPERATION_TIMEOUT_MS, Event, EventQueue
 from .feature_levels import FeatureUpdate, update_features
 from .fenced_store import ControllerMoved
+from .partitions.isr_proposals import IsrOutcome, IsrProposals
 from .partitions.leader_elections import ElectionType, LeaderElections
 from .producer_ids import ProducerIdManager
 from .registration import BrokerIdTaken, register_when_free, stand_for_election
@@ -452,6 +454,17 @@ class Controller:
             await update_features(
                 active.store, self._broker.broker_id, brokers, updates, validate_only=validate_only
             )
+
+    async def propose_isrs(
+        self, broker_id: int, broker_epoch: int, proposals: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, IsrOutcome]:
+        """Write the ISRs that a leader proposes; see `IsrProposals`.
+
+        Raises:
+            KafkaError: STALE_BROKER_EPOCH, and as the others.
+        """
+        async with self.acting() as active:
+            return await IsrProposals(active, broker_id, broker_epoch).write(proposals)
 
     async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move a broker's partitions away; see `LeaderElections.shut_down`."""

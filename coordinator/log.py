@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..common.errors import ErrorCode
@@ -47,12 +47,13 @@ class LoggedBatch(NamedTuple):
         next_offset: the offset after the batch.
         producer_id: whose transaction the batch is part of, -1 if of none.
         committed: of a batch that ends a transaction, whether it was committed; else None.
+        records: to be read once.
     """
 
     next_offset: int
     producer_id: int
     committed: bool | None
-    records: Sequence[LoggedRecord]
+    records: Iterable[LoggedRecord]
 
 
 class CoordinatorLog(Protocol):

@@ -128,11 +128,11 @@ def _logged(batch: RecordBatch, from_offset: int) -> LoggedBatch:
     producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
     if batch.is_control:
         return LoggedBatch(batch.next_offset, producer_id, _is_commit(batch), ())
-    records = [
+    records = (
         LoggedRecord(record.offset, record.key, record.value)
         for record in iter_records(batch)
         if record.offset >= from_offset
-    ]
+    )
     return LoggedBatch(batch.next_offset, producer_id, None, records)
 
 

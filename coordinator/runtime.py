@@ -6,12 +6,15 @@ After the part of Kafka's CoordinatorRuntime that schedules and appends; what it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..common.errors import ErrorCode
 from ..protocol.records.builder import EncodedRecords
 from ..runtime.clock import Clock
+from ..runtime.long_work import take_step
+from ..runtime.steps import Steps
 from ..runtime.timers import Timer, Timers
 from .log import AppendCallback, AppendInTransaction, CoordinatorLog, CoordinatorRecord
 
@@ -32,13 +35,14 @@ class CoordinatorRuntime:
         log: where the coordinator keeps its state.
     """
 
-    __slots__ = ("_has_appended", "clock", "log", "timers")
+    __slots__ = ("_has_appended", "_long_work", "clock", "log", "timers")
 
     def __init__(self, clock: Clock, timers: Timers, log: CoordinatorLog) -> None:
         self.clock = clock
         self.timers = timers
         self.log = log
         self._has_appended = False
+        self._long_work: deque[Steps[None]] = deque()
 
     def append(
         self,
@@ -56,6 +60,33 @@ class CoordinatorRuntime:
         return self.timers.schedule(
             self.clock.monotonic_ms() + delay_ms, lambda: self.run_flushed(callback)
         )
+
+    def run_in_steps(self, work: Steps[None]) -> None:
+        """Do long work outside of requests: a step now, each other one when others had a turn.
+
+        Of all such work one step is done at a time. What it appends is flushed behind it.
+        """
+
+        def begin() -> None:
+            if take_step(work) is None:
+                self._long_work.append(work)
+                if len(self._long_work) == 1:
+                    self.schedule(0, self._go_on)
+
+        self.run_flushed(begin)
+
+    def _go_on(self) -> None:
+        """Take a step of the work whose turn it is."""
+        work = self._long_work[0]
+        has_more = False
+        try:
+            has_more = take_step(work) is None
+        finally:
+            self._long_work.popleft()
+            if has_more:
+                self._long_work.append(work)
+            if self._long_work:
+                self.schedule(0, self._go_on)
 
     def run_flushed(self, callback: Callable[[], None]) -> None:
         """Call `callback` outside of a request's pass, and flush what it appends."""

@@ -1,6 +1,6 @@
 """Which partitions of a coordinator's topic this broker leads, and what their logs say.
 
-A shard is loading, slice by slice, then loaded, until another broker leads its partition. Each
+A shard is loading, in steps, then loaded, until another broker leads its partition. Each
 coordinator replays records into shards of its own. Source: Kafka's CoordinatorRuntime.
 """
 
@@ -10,17 +10,17 @@ import logging
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
 from typing import Generic, TypeVar
 
 from ..common.errors import ErrorCode, KafkaError
 from ..protocol.errors import ProtocolError
+from ..runtime.steps import Steps
 from .log import CoordinatorLog, LoggedBatch, LoggedRecord
 from .runtime import CoordinatorRuntime
 
 logger = logging.getLogger(__name__)
 LOAD_SLICE_BYTES = 64 * 1024
-"""How much of a log is replayed before others get their turn: some milliseconds of work."""
+"""How much of a log is read at a time."""
 
 INT32_MIN = -(2**31)
 
@@ -50,10 +50,10 @@ class Shard(ABC):
         log: holds the partition.
         partition: of the coordinator's topic.
         leader_epoch: since which this broker leads it.
-        slice_bytes: how much is replayed at a time.
+        slice_bytes: how much is read at a time.
 
     Attributes:
-        is_loaded: whether all of the log is replayed, so that requests can be answered.
+        is_loaded: whether all that it holds is known, so that all requests can be answered.
         records_skipped: how many records were unreadable.
 
     Raises:
@@ -85,26 +85,25 @@ class Shard(ABC):
         self._slice_bytes = slice_bytes
         self._next_offset = log.start_offset(partition)
 
-    def load_slice(self) -> None:
-        """Replay the next slice of the log.
+    def replay_all(self) -> Steps[None]:
+        """Replay the log to its end, record by record.
 
         Raises:
             KafkaError: this broker does not lead the partition any more.
         """
-        if self._next_offset < self._log.end_offset(self.partition):
+        while self._next_offset < self._log.end_offset(self.partition):
             batches = self._log.read(self.partition, self._next_offset, self._slice_bytes)
             if not batches:
-                self.is_loaded = True
                 return
             for batch in batches:
-                self._replay_batch(batch)
+                yield from self._replay_batch(batch)
                 self._next_offset = batch.next_offset
-        self.is_loaded = self._next_offset >= self._log.end_offset(self.partition)
 
-    def _replay_batch(self, batch: LoggedBatch) -> None:
+    def _replay_batch(self, batch: LoggedBatch) -> Steps[None]:
         if batch.committed is not None:
             self.replay_end_transaction(batch.producer_id, committed=batch.committed)
         for record in batch.records:
+            yield
             try:
                 if record.key is None:
                     raise ProtocolError("it has no key")
@@ -168,7 +167,7 @@ class ShardTable(ABC, Generic[ShardT]):
         return sorted(self._shards)
 
     def load(self, partition: int, leader_epoch: int) -> None:
-        """This broker became leader of a partition: load it, a first slice at once."""
+        """This broker became leader of a partition: load it, a first step at once."""
         shard = self._shards.get(partition)
         if shard is not None:
             shard.leader_epoch = max(shard.leader_epoch, leader_epoch)
@@ -179,7 +178,7 @@ class ShardTable(ABC, Generic[ShardT]):
             self._log_failure(partition, failure)
             return
         self._shards[partition] = shard
-        self._runtime.run_flushed(partial(self._load_slice, shard))
+        self._runtime.run_in_steps(self._load(shard))
 
     def _loaded_shard(self, name: str) -> ShardT:
         shard = self._shards.get(self.partition_for(name))
@@ -189,19 +188,19 @@ class ShardTable(ABC, Generic[ShardT]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return shard
 
-    def _load_slice(self, shard: ShardT) -> None:
-        if self._shards.get(shard.partition) is not shard:
-            return
+    def _load(self, shard: ShardT) -> Steps[None]:
+        """Replay a shard and take up what it holds, unless it is given up meanwhile."""
         try:
-            shard.load_slice()
+            for work in (shard.replay_all(), self._take_up(shard)):
+                for _ in work:
+                    yield
+                    if self._shards.get(shard.partition) is not shard:
+                        return
         except KafkaError as failure:
             self._log_failure(shard.partition, failure)
             del self._shards[shard.partition]
             return
-        if shard.is_loaded:
-            self._loaded(shard)
-        else:
-            self._runtime.schedule(0, partial(self._load_slice, shard))
+        shard.is_loaded = True
 
     def _log_failure(self, partition: int, failure: KafkaError) -> None:
         logger.error("cannot load the %s of partition %d: %s", self._content, partition, failure)
@@ -211,5 +210,8 @@ class ShardTable(ABC, Generic[ShardT]):
         """A shard that is to be loaded. Raises KafkaError: this broker does not lead it."""
 
     @abstractmethod
-    def _loaded(self, shard: ShardT) -> None:
-        """Everything is loaded: requests can be answered from now on."""
+    def _take_up(self, shard: ShardT) -> Steps[None]:
+        """All of a log is replayed: answer requests for one thing after the other that it names.
+
+        What nobody knows may still be taken up until the shard is loaded.
+        """

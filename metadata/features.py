@@ -22,6 +22,12 @@ logger = logging.getLogger(__name__)
 GROUP_VERSION: Final = "group.version"
 """1: consumer groups of KIP-848 beside classic ones."""
 
+SHARE_VERSION: Final = "share.version"
+"""1: share groups (KIP-932)."""
+
+STREAMS_VERSION: Final = "streams.version"
+"""1: streams groups (KIP-1071)."""
+
 TRANSACTION_VERSION: Final = "transaction.version"
 """1: the transaction log in flexible records. 2: the producer's epoch grows with every
 transaction, and partitions join one by being written to (KIP-890)."""
@@ -32,11 +38,16 @@ SECOND_GENERATION: Final = 2
 EPOCH_UNKNOWN: Final = -1
 """It is not known what is finalized."""
 
-SUPPORTED: Final = (FeatureRange(GROUP_VERSION, 0, 1), FeatureRange(TRANSACTION_VERSION, 0, 2))
-"""What this release supports; Kafka 4.3 has these two in the same ranges."""
+SUPPORTED: Final = (
+    FeatureRange(GROUP_VERSION, 0, 1),
+    FeatureRange(SHARE_VERSION, 0, 1),
+    FeatureRange(STREAMS_VERSION, 0, 1),
+    FeatureRange(TRANSACTION_VERSION, 0, 2),
+)
+"""What this release supports; Kafka 4.3 has these in the same ranges."""
 
 DEFAULT_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
-    {GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
+    {GROUP_VERSION: 1, SHARE_VERSION: 1, STREAMS_VERSION: 1, TRANSACTION_VERSION: 2}
 )
 """What holds in a cluster where nothing was ever changed, as in one that Kafka 4.3 formats."""
 

@@ -16,7 +16,7 @@ from ..common.live_broker import LiveBroker
 from ..common.partition_state import LEADER_DURING_DELETE, PartitionState
 from ..common.sentinels import NO_LEADER, ZERO_UUID
 from ..common.topic_partition import TopicPartition
-from ..runtime.long_work import Steps, run_at_once
+from ..runtime.steps import Steps, run_at_once
 
 logger = logging.getLogger(__name__)
 state_change_logger = logging.getLogger("odradek.state_change")

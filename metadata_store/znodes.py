@@ -17,8 +17,8 @@ from ..common.delegation_token import DelegationToken
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
-from ..runtime.long_work import Steps
 from ..runtime.rng import uuid_from_text, uuid_to_text
+from ..runtime.steps import Steps
 
 BROKER_IDS = "/brokers/ids"
 INTER_BROKER_SECRET = "/odradek/inter_broker_secret"

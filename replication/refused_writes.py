@@ -1,25 +1,25 @@
-"""Refused writes in the broker's log: one line for each kind and disk, and one for all that follow.
+"""Writes that partitions hosted here have refused: counted, and in the broker's log.
 
-A full disk, batches that are not valid and records that are too large meet every request alike, so
-a line for each would fill the disk and hide everything else; none at all hides the cause. The first
-refusal of a kind in a log directory is logged with its reason, those of the minute after it are
-counted; producers, coordinators and followers are alike.
+A full disk, batches that are not valid and records that are too large are refused to producers,
+coordinators and followers alike. The log has a line with the reason for each kind and log
+directory, and a count of those that follow (`common/log_lines.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from functools import partial
+from collections import Counter
 
-from ..common.errors import ErrorCode
+from ..common.errors import ErrorCode, KafkaError
+from ..common.log_lines import one_class
 from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
-from ..runtime.timers import Timers
+from ..storage.errors import DISK_FULL
 
 logger = logging.getLogger(__name__)
 
-INTERVAL_MS = 60_000
-"""From the line of a refusal to the count of those that followed."""
+FULL_MS = 60_000
+"""A disk that has refused a write for want of space counts as full for so long."""
 
 ROUTINE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 """What clients meet whenever a leader changes: they find the next one by it."""
@@ -29,59 +29,46 @@ Kind = tuple[ErrorCode, str]
 
 
 class RefusedWrites:
-    """Logs what kinds of writes are refused.
+    """Counts and logs what kinds of writes are refused.
 
     Args:
         clock: the time.
-        timers: where the ends of the intervals wait.
+
+    Attributes:
+        counts: how many of each kind, since the start.
     """
 
-    def __init__(self, clock: Clock, timers: Timers) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._timers = timers
-        self._suppressed: dict[Kind, int] = {}
-        """How many refusals of a kind came since its line."""
+        self.counts: Counter[Kind] = Counter()
+        self._full_ms: dict[str, int] = {}
 
-    def note(
-        self, code: ErrorCode, log_directory: str, partition: TopicPartition, reason: str | None
-    ) -> None:
+    def note(self, refusal: KafkaError, log_directory: str, partition: TopicPartition) -> None:
         """A write was refused.
 
         Args:
-            code: what it is answered.
+            refusal: what it is answered, and why.
             log_directory: the folder that holds the partition's.
             partition: it was meant for.
-            reason: a sentence.
         """
+        code = refusal.code
         if code in ROUTINE:
             return
         kind = (code, log_directory)
-        if kind in self._suppressed:
-            self._suppressed[kind] += 1
-            return
+        self.counts[kind] += 1
+        cause = refusal.__cause__
+        if isinstance(cause, OSError) and cause.errno in DISK_FULL:
+            self._full_ms[log_directory] = self._clock.monotonic_ms()
         logger.warning(
             "a write to %s in %s was refused with %s: %s",
             partition,
             log_directory,
             code.name,
-            reason or "no reason given",
+            refusal.message or "no reason given",
+            extra=one_class(*kind),
         )
-        self._begin_interval(kind)
 
-    def _begin_interval(self, kind: Kind) -> None:
-        self._suppressed[kind] = 0
-        at_ms = self._clock.monotonic_ms() + INTERVAL_MS
-        self._timers.schedule(at_ms, partial(self._end_interval, kind))
-
-    def _end_interval(self, kind: Kind) -> None:
-        count = self._suppressed.pop(kind)
-        if count:
-            code, log_directory = kind
-            logger.warning(
-                "%d more writes in %s were refused with %s in the last %d s",
-                count,
-                log_directory,
-                code.name,
-                INTERVAL_MS // 1000,
-            )
-            self._begin_interval(kind)
+    def is_full(self, log_directory: str) -> bool:
+        """Whether a log directory has lately refused a write for want of space."""
+        full_ms = self._full_ms.get(log_directory)
+        return full_ms is not None and self._clock.monotonic_ms() - full_ms < FULL_MS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..common.errors import ErrorCode, KafkaError
@@ -18,7 +18,7 @@ from ..common.partition_state import LeaderAndIsr, PartitionState, StoppedReplic
 from ..common.sentinels import NO_LEADER, NO_OFFSET, ZERO_UUID
 from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
-from ..runtime.long_work import Steps, run_at_once
+from ..runtime.steps import Steps, run_at_once
 from ..runtime.timers import Timers
 from ..storage.errors import RecordValidationError, StorageError
 from ..storage.log.append_origin import AppendOrigin
@@ -41,12 +41,18 @@ from .partition.partition import Partition
 from .partition.partition_table import PartitionTable
 from .peers import NoPeers, Peers
 from .purgatory.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsCallback
-from .purgatory.delayed_fetch import DelayedFetch, FetchPurgatory
+from .purgatory.delayed_fetch import DelayedFetch, FetchPurgatory, SteppedFetch
 from .purgatory.delayed_operation import Purgatory
 from .purgatory.idle_partition_cache import IdlePartitionCache
 from .quota.replication_quota import ReplicationQuotas
-from .read.fetch import FetchCallback, FetchParams, FetchPartition, FetchResults
-from .read.reading import read_from_log
+from .read.fetch import (
+    FetchCallback,
+    FetchParams,
+    FetchPartition,
+    FetchPartitionData,
+    FetchResults,
+)
+from .read.reading import Reading, read_from_log
 from .read.replica_selector import NO_REPLICA
 from .refused_writes import RefusedWrites
 from .topic_stats import TopicStatsTable
@@ -146,7 +152,7 @@ class ReplicaManager:
         self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
-        self._refused_writes = RefusedWrites(clock, timers)
+        self.refused_writes = RefusedWrites(clock)
         self._controller_epoch = -1
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._settings_by_overrides: dict[frozenset[tuple[str, str]], tuple[LogConfig, int]] = {}
@@ -279,10 +285,8 @@ class ReplicaManager:
         )
 
     def write_refused(self, partition: Partition, refusal: KafkaError) -> None:
-        """A partition hosted here took no records: the log tells, once in a while."""
-        self._refused_writes.note(
-            refusal.code, partition.log.log_dir, partition.topic_partition, refusal.message
-        )
+        """A partition hosted here took no records: it is counted, and the log says why."""
+        self.refused_writes.note(refusal, partition.log.log_dir, partition.topic_partition)
 
     def note_staged(self, partitions: Iterable[Partition], append: StagedAppend) -> None:
         """Have an append that was staged on the partitions themselves flushed and completed.
@@ -402,12 +406,14 @@ class ReplicaManager:
         Args:
             params: of the whole fetch.
             partitions: to be looked at.
-            on_complete: gets what they answer, and those that were idle and have changed.
+            on_complete: gets what they answer, and those that were idle and have changed; where
+                these are many, and it has waited for them, the work that reads them.
             idle_cache: the reader's idle partitions, which it requests besides.
         """
         results = read_from_log(self.partitions, params, partitions, note_follower=True)
-        requests_idle = idle_cache is not None and idle_cache.idle
-        if params.max_wait_ms <= 0 or not (partitions or requests_idle):
+        if params.max_wait_ms <= 0 or not (
+            partitions or (idle_cache is not None and idle_cache.idle)
+        ):
             on_complete(results)
             return
         total = 0
@@ -428,7 +434,35 @@ class ReplicaManager:
         else:
             self.delayed_fetch.watch(operation, keys, params.max_wait_ms)
 
-    def count_fetches(self, params: FetchParams, results: FetchResults) -> None:
+    def fetch_messages_in_steps(
+        self,
+        params: FetchParams,
+        partitions: Sequence[FetchPartition],
+        on_complete: FetchCallback,
+        idle_cache: IdlePartitionCache | None = None,
+    ) -> Steps[FetchResults | None]:
+        """The same of many partitions, as work that yields after some.
+
+        Args:
+            params, partitions, on_complete, idle_cache: as of `fetch_messages`; what is answered
+                at once is not called back.
+
+        Returns:
+            what is answered at once; None where the fetch waits.
+        """
+        if params.max_wait_ms <= 0 or not (
+            partitions or (idle_cache is not None and idle_cache.idle)
+        ):
+            reading = Reading(self.partitions, params, note_follower=True)
+            return (yield from reading.read_in_steps(partitions))
+        operation = SteppedFetch(self.partitions, params, partitions, on_complete, idle_cache)
+        return (yield from operation.read_in_steps(self.delayed_fetch))
+
+    def count_fetches(
+        self,
+        params: FetchParams,
+        results: Sequence[tuple[FetchPartition, FetchPartitionData]],
+    ) -> None:
         """Count what one fetch is answered, by topic and against the leader's quota.
 
         Each partition counts once; in Kafka twice if its fetch had to wait, for it is read twice.
@@ -697,25 +731,21 @@ class ReplicaManager:
                 deletion.fail(topic_partition, ErrorCode.KAFKA_STORAGE_ERROR)
         self.delayed_delete_records.try_complete_else_watch(deletion, offsets, timeout_ms)
 
-    def shrink_isrs(self) -> None:
+    def shrink_isrs(self) -> Steps[None]:
         """Take followers that do not keep up from the ISRs (Kafka's isr-expiration task)."""
-        now_ms = self._clock.monotonic_ms()
         for partition in list(self.partitions.values()):
+            yield
             if partition.remote_replicas:
-                partition.shrink_isr(now_ms)
+                partition.shrink_isr(self._clock.monotonic_ms())
 
-    def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Every partition's high watermark, as they go into the checkpoint files."""
-        return {tp: partition.high_watermark for tp, partition in self.partitions.items()}
+    def high_watermark_of(self, topic_partition: TopicPartition) -> int | None:
+        """A partition's high watermark; None where it has no replica here."""
+        partition = self.partitions.get(topic_partition)
+        return None if partition is None else partition.high_watermark
 
-    def delete_old_segments_in_steps(self, logs_per_step: int) -> Iterator[int]:
-        """Apply retention to every log, some at a time; gives how many segments went each time."""
-
-        def high_watermark_of(topic_partition: TopicPartition) -> int:
-            partition = self.partitions.get(topic_partition)
-            return 0 if partition is None else partition.high_watermark
-
-        return self.log_manager.delete_old_segments(high_watermark_of, logs_per_step)
+    def delete_old_segments(self) -> Steps[int]:
+        """Apply retention to every log; returns how many segments went."""
+        return self.log_manager.delete_old_segments(self.high_watermark_of)
 
 
 def _nothing_to_do() -> None:

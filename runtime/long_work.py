@@ -1,4 +1,4 @@
-"""Work of many milliseconds, done in steps between which others have a turn.
+"""Work of many milliseconds (`steps.py`), of which others have a turn between its steps.
 
 A thread would not do: it would share the interpreter with the loop, and hold it for longer. Of all
 such work of a process one step is done at a time, and then everybody else is looked at: thirty
@@ -8,16 +8,7 @@ clients that each have a long request hold the loop no longer than one.
 from __future__ import annotations
 
 import gc
-from collections import Counter
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Generator,
-    Hashable,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -25,22 +16,15 @@ from trio.lowlevel import RunVar
 
 from .clock import precise_seconds
 from .collector import set_aside
+from .steps import ITEMS_AT_LEAST, Steps
 
-ItemT = TypeVar("ItemT")
-KeyT = TypeVar("KeyT", bound=Hashable)
 ResultT = TypeVar("ResultT")
-
-Steps: TypeAlias = Generator[None, None, ResultT]
-"""Work that yields after each of its items, of some microseconds, and returns its result."""
 
 KeepPace: TypeAlias = Callable[[], Awaitable[None]]
 """`Pace.keep`, for work that a simulator drives as well, without a loop."""
 
 STEP_SECONDS: Final = 0.003
 """So long a step is, and one item more."""
-ITEMS_AT_LEAST: Final = 64
-"""So many are done whatever the clock says: small work is one step on a busy machine, too."""
-
 _turns: RunVar[trio.StrictFIFOLock] = RunVar("turns of long work")
 
 
@@ -68,48 +52,6 @@ def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
             gc.enable()
     set_aside()
     return None
-
-
-def map_in_steps(
-    function: Callable[[ItemT], ResultT], items: Iterable[ItemT]
-) -> Steps[list[ResultT]]:
-    """What a function makes of each item, as work that yields after each."""
-    made = []
-    for item in items:
-        made.append(function(item))
-        yield
-    return made
-
-
-def count_in_steps(items: Iterable[KeyT]) -> Steps[Counter[KeyT]]:
-    """How often each item is there, as work that yields after each."""
-    counts: Counter[KeyT] = Counter()
-    for item in items:
-        counts[item] += 1
-        yield
-    return counts
-
-
-def count_items(count: int) -> Steps[None]:
-    """Have what was done in one go count as so many items of a step."""
-    for _ in range(count):
-        yield
-
-
-def in_batches(items: Sequence[ItemT], size: int) -> Iterator[Sequence[ItemT]]:
-    """The items in their order, so many at a time."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
-def run_at_once(work: Steps[ResultT]) -> ResultT:
-    """Run some work to its end without a pause, where nobody waits."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: ResultT = done.value
-            return result
 
 
 async def take_step_in_turn(work: Steps[ResultT]) -> tuple[ResultT] | None:

@@ -8,6 +8,7 @@ reads a clock; moments are monotonic milliseconds handed in.
 from __future__ import annotations
 
 import heapq
+import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -72,11 +73,15 @@ class Timers:
             self._cancelled -= 1
         return None
 
-    def run_due(self, now_ms: int) -> int:
+    def run_due(self, now_ms: int, most: int = sys.maxsize) -> int:
         """Call what is due at `now_ms`; returns how many callbacks ran.
 
         Timers that a callback schedules for a moment already past wait for the next call,
         so one that re-arms itself cannot hold the loop.
+
+        Args:
+            now_ms: monotonic time.
+            most: no more than so many; the others, which came due later, wait for the next call.
 
         Raises:
             ExceptionGroup: what callbacks raised, each with a note that names its callback, after
@@ -84,7 +89,7 @@ class Timers:
         """
         due: list[Timer] = []
         heap = self._heap
-        while heap and heap[0][0] <= now_ms:
+        while heap and heap[0][0] <= now_ms and len(due) < most:
             timer = heapq.heappop(heap)[2]
             timer.in_heap = False
             if timer.callback is None:

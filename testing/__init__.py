@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .control.client import ControlError, ControlTimeout
     from .fixtures.shared_broker import SharedBroker, SharedBrokerError
     from .process.broker_process import BrokerStartError
+    from .process.schema_registry import SchemaRegistryProcess, SchemaRegistryStartError
     from .recorder.capture_file import CaptureError
     from .recorder.replay import ReplayError
     from .recorder.running_recorder import Recorder
@@ -33,6 +34,8 @@ __all__ = [
     "NotReached",
     "Recorder",
     "ReplayError",
+    "SchemaRegistryProcess",
+    "SchemaRegistryStartError",
     "SharedBroker",
     "SharedBrokerError",
 ]
@@ -48,6 +51,8 @@ _MODULES = {
     "NotReached": "waiting",
     "Recorder": "recorder.running_recorder",
     "ReplayError": "recorder.replay",
+    "SchemaRegistryProcess": "process.schema_registry",
+    "SchemaRegistryStartError": "process.schema_registry",
     "SharedBroker": "fixtures.shared_broker",
     "SharedBrokerError": "fixtures.shared_broker",
 }

@@ -55,6 +55,9 @@ class CertificateAuthority:
         self.path = str(folder / f"{name}.pem")
         self._authority.cert_pem.write_to_path(self.path)
 
+    def __repr__(self) -> str:
+        return f"<certificate authority at {self.path}>"
+
     def issue(
         self,
         *names: str,
@@ -93,17 +96,18 @@ class CertificateAuthority:
         return Certificate(*paths)
 
 
-def make_tls_files(folder: Path) -> TlsFiles:
+def make_tls_files(folder: Path, *names: str) -> TlsFiles:
     """All that a broker on this machine, and one client of it, need.
 
     Args:
         folder: where to; is made if it is not there.
+        names: of this machine, besides those that it has for itself.
 
     Raises:
         RuntimeError: trustme is not installed.
     """
     authority = CertificateAuthority(folder)
-    broker = authority.issue(*BROKER_NAMES, common_name="broker", file_name="broker")
+    broker = authority.issue(*BROKER_NAMES, *names, common_name="broker", file_name="broker")
     client = authority.issue(CLIENT_NAME, common_name=CLIENT_NAME, file_name="client")
     return TlsFiles(
         authority.path, broker.keystore, client.certificate, client.key, client.keystore

@@ -35,6 +35,10 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
         tls: whether clients must speak TLS; brokers do it among themselves, too.
         sasl: the mechanism by which clients and brokers log in.
         acls: whether clients may do only what ACLs allow, but for the administrator.
+        listen: HOST:PORT of the first broker's listener; the others have the ports that follow, or
+            any free ones with port 0.
+        external: HOST or HOST:PORT by which containers and other hosts know this machine, as of
+            `Broker`; it is the first broker's, and the others have the ports that follow.
 
     Attributes:
         brokers: in the order of their ids. Each can be killed, and started again on the same
@@ -54,11 +58,16 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
         tls: bool = False,
         sasl: str | None = None,
         acls: bool = False,
+        listen: str = "127.0.0.1:0",
+        external: str | None = None,
     ) -> None:
         __tracebackhide__ = True
+        self._external = external
+        self._host, _, port = listen.rpartition(":")
+        self._first_port = int(port)
         self._folder = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._maker = os.getpid()
-        self.tls = _certificates(self._folder) if tls else None
+        self.tls = _certificates(self._folder, external) if tls else None
         if sasl is not None:
             from .security.broker_security import make_sasl
 
@@ -87,12 +96,15 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
 
     def _start(self, broker_id: int, settings: Mapping[str, str] | None = None) -> Broker:
         __tracebackhide__ = True
+        port = self._first_port + broker_id - 1 if self._first_port else 0
         return Broker(
             {**self._settings, **(settings or {}), "broker.id": str(broker_id)},
+            listen=f"{self._host}:{port}",
             leftovers=[self._folder],
             tls=self.tls or False,
             sasl=self.sasl,
             acls=self._acls,
+            external=_nth_address(self._external, broker_id),
         )
 
     def add_broker(self, settings: Mapping[str, str] | None = None) -> Broker:
@@ -131,6 +143,15 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
         """The addresses to give to clients."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
+    @property
+    def external_bootstrap_servers(self) -> str:
+        """The addresses to give to clients in containers, or on other hosts.
+
+        Raises:
+            RuntimeError: it has none, since it was made without `external`.
+        """
+        return ",".join(broker.external_bootstrap_servers for broker in self.brokers)
+
     def keep_plain_user(self, key: str, name: str, password: str | None) -> None:
         """Have a user of PLAIN be there, or not, after a restart of any broker."""
         for broker in self.brokers:
@@ -156,7 +177,9 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def __repr__(self) -> str:
-        ids = ", ".join(str(each.broker_id) for each in self.brokers)
+        states = {each: "" if each in self.running() else " (frozen)" for each in self.brokers}
+        states |= {each: " (down)" for each in self.brokers if not each.is_running}
+        ids = ", ".join(f"{each.broker_id}{state}" for each, state in states.items())
         return f"<Kafka cluster of brokers {ids} at {self.bootstrap_servers}>"
 
     def __enter__(self) -> Cluster:
@@ -166,12 +189,18 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
         self.close()
 
 
-def _certificates(folder: Path) -> TlsFiles:
+def _nth_address(first: str | None, number: int) -> str | None:
+    """The address of the n-th broker, from 1: the port follows, if there is one."""
+    host, colon, port = (first or "").rpartition(":")
+    return f"{host}:{int(port) + number - 1}" if colon and int(port) else first
+
+
+def _certificates(folder: Path, external: str | None) -> TlsFiles:
     """One set of certificates for all brokers: they are on the same host."""
     from .certificates import make_tls_files
 
     try:
-        return make_tls_files(folder / "tls")
+        return make_tls_files(folder / "tls", *([external.partition(":")[0]] if external else []))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

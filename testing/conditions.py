@@ -15,12 +15,13 @@ from typing import Any
 
 from .control.client import ControlError
 from .inspection.records import ConsumerRecord
-from .inspection.states import InspectedGroup, InspectedTopic
+from .inspection.states import InspectedGroup, InspectedSharePartition, InspectedTopic
 from .waiting import NotReached, refuse_in_event_loop, wait_until, wait_until_async
 
 __all__ = [
     "Condition",
     "NotReached",
+    "delivery_count_reached",
     "group_empty",
     "group_gone",
     "group_in_state",
@@ -29,15 +30,19 @@ __all__ = [
     "lag_is",
     "leader_is",
     "no_lag",
+    "offset_reached",
     "record_matching",
     "records_in",
+    "records_in_flight",
     "requests",
+    "share_group_settled",
     "topic_exists",
     "topic_gone",
     "transaction_is",
 ]
 
 RECORDS_SHOWN = 3
+PARTITIONS_SHOWN = 8
 
 
 class Condition:
@@ -216,7 +221,8 @@ def record_matching(
     """A topic has a record that is like this.
 
     Args:
-        key, value: None: any; a text stands for its bytes in UTF-8.
+        key: None: any; a text stands for its bytes in UTF-8.
+        value: likewise.
         partition: None: in any.
         where: must be true of it as well.
         committed_only: whether it must be part of no open or aborted transaction.
@@ -254,6 +260,19 @@ def records_in(
         return len(records) >= at_least, _describe_records(topic, records)
 
     return Condition(f"{_place(topic, partition)} has at least {at_least} records", look)
+
+
+def offset_reached(topic: str, offset: int, *, partition: int = 0) -> Condition:
+    """Consumers can read a partition up to an offset: its high watermark is there, or beyond."""
+
+    def look(subject: Any) -> tuple[bool, str]:
+        partitions = {each.partition: each for each in subject.topic(topic).partitions}
+        if partition not in partitions:
+            return False, f"topic {topic} has no partition {partition}"
+        high_watermark = partitions[partition].high_watermark
+        return high_watermark >= offset, f"its high watermark is {high_watermark}"
+
+    return Condition(f"partition {topic}-{partition} has reached offset {offset}", look)
 
 
 def _as_bytes(text: bytes | str | None) -> bytes | None:
@@ -294,6 +313,81 @@ def topic_gone(topic: str) -> Condition:
 def _topics(subject: Any, topic: str, *, exists: bool) -> tuple[bool, str]:
     names: list[str] = subject.topics(internal=True)
     return (topic in names) is exists, f"the topics are {', '.join(names) or 'none'}"
+
+
+# -- share groups -------------------------------------------------------------------------------
+
+
+def records_in_flight(
+    group: str,
+    at_least: int,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    state: str | None = None,
+) -> Condition:
+    """A share group has so many records in flight, or more.
+
+    Args:
+        topic: None: of all topics.
+        partition: None: of all partitions.
+        state: "Acquired": only those that members have; "Available", "Acknowledged" or "Archived";
+            None: in any.
+    """
+
+    def look(subject: Any) -> tuple[bool, str]:
+        found = _share_partitions(subject, group, topic, partition)
+        count = sum(each.in_flight(state) for each in found)
+        return count >= at_least, f"{count}: {_describe_share(found)}"
+
+    which = f"{state.lower()} " if state else ""
+    return Condition(f"group {group} has at least {at_least} {which}records in flight", look)
+
+
+def delivery_count_reached(
+    group: str, topic: str, offset: int, count: int, *, partition: int = 0
+) -> Condition:
+    """A share group was given a record so often, or more; it is not done with yet."""
+
+    def look(subject: Any) -> tuple[bool, str]:
+        found = _share_partitions(subject, group, topic, partition)
+        counts = [each.delivery_count(offset) for each in found]
+        return any((each or 0) >= count for each in counts), _describe_share(found)
+
+    return Condition(
+        f"group {group} was given {topic}-{partition} offset {offset} {count} times", look
+    )
+
+
+def share_group_settled(group: str, topic: str | None = None) -> Condition:
+    """A share group is done with all records there are: acknowledged or archived, and stored so.
+
+    Args:
+        topic: None: of all topics that it reads.
+    """
+
+    def look(subject: Any) -> tuple[bool, str]:
+        found = _share_partitions(subject, group, topic, None)
+        return bool(found) and all(each.is_settled for each in found), _describe_share(found)
+
+    return Condition(
+        f"group {group} is done with all records{f' of {topic}' if topic else ''}", look
+    )
+
+
+def _share_partitions(
+    subject: Any, group: str, topic: str | None, partition: int | None
+) -> list[InspectedSharePartition]:
+    found: list[InspectedSharePartition] = subject.share_partitions(group)
+    return [
+        each
+        for each in found
+        if topic in (None, each.topic) and partition in (None, each.partition)
+    ]
+
+
+def _describe_share(found: Sequence[InspectedSharePartition]) -> str:
+    return "; ".join(map(str, found[:PARTITIONS_SHOWN])) or "no share group reads there"
 
 
 # -- partitions of a cluster ----------------------------------------------------------------------

@@ -22,11 +22,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config.listeners import external_settings
 from .client_settings import Sasl, TlsFiles, security_protocol
 from .control.broker_under_test import BrokerUnderTest
 from .control.framing import TOKEN_VARIABLE
 from .outages.breakable_process import BreakableProcess
 from .process.broker_process import BrokerStartError
+from .process.held_port import HeldPort
 from .process.process_end import Guard
 from .process.secret_settings import SECRET_SETTINGS, SETTINGS_VARIABLE
 
@@ -59,6 +61,9 @@ class Broker(BrokerUnderTest, BreakableProcess):
         acls: whether clients may do only what ACLs allow, but for the administrator.
         log_dirs: how many log directories it has; with several, the cluster's metadata are in
             none of them.
+        external: HOST or HOST:PORT by which containers and other hosts know this machine, such as
+            host.docker.internal; it has a second listener then, on all interfaces, that clients
+            from there use. Without a port it takes a free one.
 
     Attributes:
         folder: holds its data and its log, until `close`.
@@ -83,6 +88,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
         sasl: str | Sasl | None = None,
         acls: bool = False,
         log_dirs: int = 1,
+        external: str | None = None,
     ) -> None:
         __tracebackhide__ = True
         if os.name == "nt":
@@ -98,8 +104,12 @@ class Broker(BrokerUnderTest, BreakableProcess):
         self.tls: TlsFiles | None = None
         self._is_closed = False
         self._guard_of_folder: Guard | None = None
+        self._external_port: HeldPort | None = None
+        self._external_host = ""
         atexit.register(self.close)
         try:
+            if external is not None:
+                self._listen_outside(external, has_logins=sasl is not None)
             super().__init__(
                 self.folder / "data",
                 listen=listen,
@@ -122,9 +132,42 @@ class Broker(BrokerUnderTest, BreakableProcess):
         return self.bootstrap
 
     @property
+    def is_external(self) -> bool:
+        """Whether clients that are not on this machine have a listener."""
+        return self._external_port is not None
+
+    @property
+    def external_bootstrap_servers(self) -> str:
+        """The address to give to clients in containers, or on other hosts.
+
+        Raises:
+            RuntimeError: it has none, since it was made without `external`.
+        """
+        if self._external_port is None:
+            raise RuntimeError(
+                "this broker is for clients on this machine: make it with "
+                "external='host.docker.internal', or what others know this machine by"
+            )
+        return f"{self._external_host}:{self._external_port.port}"
+
+    def _listen_outside(self, external: str, *, has_logins: bool) -> None:
+        """Keep a port for the listener for others."""
+        if has_logins:
+            raise ValueError(
+                "external and sasl cannot be had together: users are a listener's; set listeners, "
+                "advertised.listeners and the JAAS entries of both yourself (docs/security.md)"
+            )
+        host, colon, port = external.rpartition(":")
+        self._external_host = host if colon else external
+        try:
+            self._external_port = HeldPort(int(port) if colon else 0, "0.0.0.0")
+        except OSError as error:
+            raise BrokerStartError(f"no listener for {external} can be had: {error}") from error
+
+    @property
     def broker_id(self) -> int:
         """Its id in a cluster."""
-        return int(self.settings.get("broker.id", "0"))
+        return int(self.settings.get("broker.id", "1"))
 
     def _secure(self, tls: bool | TlsFiles) -> dict[str, str]:
         """Have certificates, if it is to speak TLS; returns the settings that say so."""
@@ -132,7 +175,9 @@ class Broker(BrokerUnderTest, BreakableProcess):
             return {}
         from .certificates import broker_settings, make_tls_files
 
-        self.tls = tls if isinstance(tls, TlsFiles) else make_tls_files(self.folder / "tls")
+        names = [self._external_host] if self._external_host else []
+        made = tls if isinstance(tls, TlsFiles) else make_tls_files(self.folder / "tls", *names)
+        self.tls = made
         return broker_settings(self.tls)
 
     def _restrict(self, sasl: str | Sasl | None, acls: bool) -> dict[str, str]:
@@ -160,10 +205,13 @@ class Broker(BrokerUnderTest, BreakableProcess):
         command += ["--exit-with", str(self._exit_with), "--control"]
         for folder in self._leftovers:
             command += ["--leftover", str(folder)]
-        if self.tls is not None or self.sasl is not None:
-            has_tls, has_sasl = self.tls is not None, self.sasl is not None
-            protocol = security_protocol(tls=has_tls, sasl=has_sasl)
-            command += ["-o", f"listeners={protocol}://{self.bootstrap}"]
+        protocol = security_protocol(tls=self.tls is not None, sasl=self.sasl is not None)
+        listeners = {"listeners": f"{protocol}://{self.bootstrap}"}
+        if self._external_port is not None:
+            address = self.external_bootstrap_servers
+            listeners = external_settings(listeners["listeners"], address)
+        for key, value in listeners.items():
+            command += ["-o", f"{key}={value}"]
         for key, value in self.settings.items():
             if not key.endswith(SECRET_SETTINGS):  # everybody on the machine sees command lines
                 command += ["-o", f"{key}={value}"]
@@ -240,6 +288,8 @@ class Broker(BrokerUnderTest, BreakableProcess):
         self._let_go_of_control()
         self.kill()
         self.let_go_of_port()
+        if self._external_port is not None:
+            self._external_port.close()
         if self._is_forked:
             return
         self._end_guard_of_folder()
@@ -252,7 +302,7 @@ class Broker(BrokerUnderTest, BreakableProcess):
         state = f"pid {self.pid}" if self.is_running else "not running"
         if self.is_running and self.is_frozen:
             state += ", frozen"
-        return f"<Kafka broker at {self.bootstrap_servers}, {state}>"
+        return f"<Kafka broker {self.broker_id} at {self.bootstrap_servers}, {state}>"
 
 
 def _log_dirs(folder: Path, count: int) -> dict[str, str]:

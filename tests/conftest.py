@@ -66,7 +66,9 @@ topic_numbers = itertools.count()
 
 SLOW_FOLDERS = frozenset({"cluster", "crash", "floor", "interop", "spark"})
 """Folders whose tests are for `make test-all`, but for those that are marked as short."""
-OF_PROCESSES = frozenset({"bench", "cli", "clients", "hostile", "testing", "tools", *SLOW_FOLDERS})
+OF_PROCESSES = frozenset(
+    {"bench", "cli", "clients", "deploy", "docs", "hostile", "testing", "tools", *SLOW_FOLDERS}
+)
 """Folders whose tests start processes; state machines and units are in all the others."""
 SHARE_A_PROCESS = ("tests/spark", "tests/interop")
 """Folders whose files are run by one worker: what they share is dear to start."""
@@ -79,8 +81,8 @@ SECOND_SPARK = "tests/spark, the second"
 OF_THE_SECOND_SPARK = frozenset(
     f"tests/spark/test_{name}.py"
     for name in (
-        *("archive_replay", "audit", "mirror", "odradek_log", "odradek_source"),
-        *("pipelines_on_kafka", "transactions", "verify_replicas"),
+        *("archive_replay", "archive_tables", "audit", "maintain", "mirror", "odradek_log"),
+        *("odradek_source", "pipelines_on_kafka", "transactions", "verify_replicas"),
     )
 )
 """Those that share another Spark with each other: one worker would be the last by far with all. In

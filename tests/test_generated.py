@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.metrics.dashboard import dashboard
 from odradek.tools.docs.api_table import api_table
+from odradek.tools.docs.clients_page import clients_page
 from odradek.tools.docs.configuration_page import configuration_page
+from odradek.tools.docs.control_page import control_page
 from odradek.tools.docs.faults_page import faults_page
 from odradek.tools.docs.metrics_page import metrics_page
 from odradek.tools.docs.state_diagram import pages as state_pages
@@ -29,8 +32,20 @@ def test_page_of_metrics_is_current():
     assert (ROOT / "docs" / "metrics.md").read_text() == metrics_page()
 
 
+def test_dashboard_is_current():
+    assert (ROOT / "docs" / "grafana-dashboard.json").read_text() == dashboard()
+
+
 def test_page_of_faults_is_current():
     assert (ROOT / "docs" / "faults.md").read_text() == faults_page()
+
+
+def test_page_of_the_control_channel_is_current():
+    assert (ROOT / "docs" / "control.md").read_text() == control_page()
+
+
+def test_page_of_clients_is_current():
+    assert (ROOT / "docs" / "clients.md").read_text() == clients_page()
 
 
 @pytest.mark.parametrize(("page", "text"), state_pages().items())

@@ -29,7 +29,8 @@ from ...metadata_store.store import (
     ensure_paths,
 )
 from ...runtime.clock import Clock
-from ...runtime.long_work import Steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps
 from ...security.authorizer.acl_authorizer import AclAuthorizer, PatternAcls, acls_of
 from .change_notifications import ChangeNotifications
 

@@ -23,7 +23,8 @@ from ...controller.fenced_store import kafka_error_of
 from ...controller.topics.topic_names import validate_topic_name
 from ...metadata_store import znodes
 from ...metadata_store.errors import MetadataStoreError
-from ...runtime.long_work import Pace, Steps, count_in_steps, map_in_steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import Steps, count_in_steps, map_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.requests import Request

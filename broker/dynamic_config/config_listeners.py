@@ -41,11 +41,6 @@ def register(context: HandlerContext) -> None:
             context.config.change(overrides, per_broker=True)
         context.admission.invalidate()
 
-    def change_client_metrics(name: str, overrides: Overrides) -> None:
-        context.client_metrics.pop(name, None)
-        if overrides:
-            context.client_metrics[name] = overrides
-
     def change_logs() -> None:
         context.log_manager.default_config = log_config(context.config, {})
         context.replica_manager.reconfigure_logs()
@@ -53,6 +48,6 @@ def register(context: HandlerContext) -> None:
     manager.on_change(TOPICS, change_topic)
     manager.on_change(BROKERS, change_broker)
     manager.on_change(GROUPS, context.group_configs.change)
-    manager.on_change(CLIENT_METRICS, change_client_metrics)
+    manager.on_change(CLIENT_METRICS, context.client_metrics.change)
     manager.on_quota_change(context.quotas.change)
     context.config.subscribe(LOG_SETTINGS, change_logs)

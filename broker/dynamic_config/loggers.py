@@ -1,7 +1,7 @@
 """This process's loggers as Kafka's BROKER_LOGGER resource: listed, described, and set to levels.
 
-`root` is above all, the others are `odradek` and what is below it. Levels have log4j's names.
-They are not kept: a broker that starts anew logs as it did at first (KIP-412).
+`root` is above all, the others are `odradek`, what is below it, and the audit log. Levels have
+log4j's names. They are not kept: a broker that starts anew logs as it did at first (KIP-412).
 """
 
 from __future__ import annotations
@@ -10,21 +10,14 @@ import logging
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.log_lines import LEVELS
 from ...config.alterations import AlterOperation, ConfigAlteration
 from ...config.definition import shorten
 
 ROOT_LOGGER = "root"
 OURS = "odradek"
-
-LEVELS: dict[str, int] = {
-    "FATAL": logging.CRITICAL,
-    "ERROR": logging.ERROR,
-    "WARN": logging.WARNING,
-    "INFO": logging.INFO,
-    "DEBUG": logging.DEBUG,
-    "TRACE": 5,
-}
-"""Kafka's LogLevelConfig, from the most silent on."""
+AUDIT_LOGGER = "kafka.authorizer.logger"
+"""As Kafka's; who is refused what."""
 
 
 def logger_levels() -> dict[str, str]:
@@ -37,7 +30,7 @@ def logger_levels() -> dict[str, str]:
 
 
 def _is_ours(name: str) -> bool:
-    return name == OURS or name.startswith(f"{OURS}.")
+    return name in (OURS, AUDIT_LOGGER) or name.startswith(f"{OURS}.")
 
 
 def _logger(name: str) -> logging.Logger:

@@ -18,7 +18,8 @@ from ...protocol.sasl.scram import (
     ScramCredential,
     ScramMechanism,
 )
-from ...runtime.long_work import Pace, count_in_steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import count_in_steps
 from .config_manager import USERS, ConfigManager, Overrides
 
 BY_NUMBER: Mapping[int, ScramMechanism] = {each.number: each for each in SCRAM_MECHANISMS.values()}

@@ -21,7 +21,7 @@ from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps

@@ -12,8 +12,9 @@ from ...common.errors import ErrorCode, KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
-from ...runtime.long_work import Pace, map_in_steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
 from ...runtime.offload import run_in_thread
+from ...runtime.steps import map_in_steps
 from ...security.quotas.alterations import QuotaAlteration, is_known_host
 from ...security.quotas.entity import IP, ClientQuotaEntity
 from ..request.authorization import CLUSTER_NAME

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...runtime.long_work import Steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

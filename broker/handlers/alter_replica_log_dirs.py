@@ -17,7 +17,8 @@ from __future__ import annotations
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...runtime.long_work import Pace, Steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import Steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task

@@ -12,7 +12,8 @@ from ...common.errors import ErrorCode, KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
-from ...runtime.long_work import Steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps
 from ..dynamic_config.scram_admin import ScramAlteration, alter_scram_credentials
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

@@ -7,8 +7,9 @@ UNSUPPORTED_VERSION and this API's own range, so that a newer client can try aga
 Version notes: 3 is flexible, names the client's software, has features, and still has response
 header version 0; before 4, supported features that begin at level 0 are left out, since older
 clients cannot read them: that is all of them.
-Departures from Kafka: metadata.version, kraft.version, eligible.leader.replicas.version,
-share.version and streams.version are not listed, since nothing here goes by them.
+Departures from Kafka: metadata.version, kraft.version and eligible.leader.replicas.version are not
+listed, since nothing here goes by them. AlterPartition is listed where Kafka's brokers may be in
+the cluster, as a Kafka 3.9 broker lists it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ from ...protocol.api_keys import ApiKey
 from ..request.context import HandlerContext
 from ..request.outcomes import Answer
 from ..request.requests import Request
+from .registry import Registration
 
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself and its version (KIP-511)."""
+
+TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""Advertised while there is a subscription: clients say in their logs that they have asked for one.
+Kafka advertises them where a plug-in takes what is pushed (ClientMetricsReceiverPlugin)."""
 
 FEATURES_SINCE = 3
 FEATURES_FROM_ZERO_SINCE = 4
@@ -49,6 +55,10 @@ def handle_api_versions(
         return Answer(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
     response = messages.ApiVersionsResponse(api_keys=_advertised(context))
     if request.api_version >= FEATURES_SINCE:
+        request.connection.client_software = (
+            body.client_software_name,
+            body.client_software_version,
+        )
         _add_features(context, request.api_version, response)
     if request.connection.authenticator is not None:
         request.connection.authenticator.note_api_versions()
@@ -77,9 +87,17 @@ def _advertised(context: HandlerContext) -> list[messages.ApiVersionsResponse.Ap
     return [
         messages.ApiVersionsResponse.ApiVersion(
             api_key=registration.api_key,
-            min_version=registration.advertised.start,
-            max_version=registration.advertised.stop - 1,
+            min_version=versions.start,
+            max_version=versions.stop - 1,
         )
         for registration in context.registrations.values()
-        if registration.advertised is not None
+        if (versions := _advertised_versions(context, registration)) is not None
     ]
+
+
+def _advertised_versions(context: HandlerContext, registration: Registration) -> range | None:
+    if registration.api_key in TELEMETRY and not context.client_metrics.overrides:
+        return None
+    if registration.api_key == ApiKey.ALTER_PARTITION and context.config["zookeeper.connect"]:
+        return registration.versions
+    return registration.advertised

@@ -18,12 +18,12 @@ from ...coordinator.group.describing import (
     DescribedPartitions,
 )
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
 from .consumer_group_heartbeat import check_served
-from .describe_groups import OPERATIONS_NOT_REQUESTED, authorized_group_operations
+from .describe_groups import reported_group_operations, require_visible_topics
 
 
 @in_steps
@@ -52,11 +52,7 @@ def _describe(
             for entry in (*member.assignment, *member.target)
         }
         topics.update(*(member.member.subscribed_topic_names for member in group.members))
-        if not all(context.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
-            raise KafkaError(
-                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                "The group has described topic(s) that the client is not authorized to describe.",
-            )
+        require_visible_topics(context, request, topics)
     except KafkaError as refusal:
         return ConsumerGroupDescription(group_id, refusal.code, refusal.message)
     return group
@@ -67,9 +63,6 @@ def _described(
     request: Request[messages.ConsumerGroupDescribeRequest],
     group: ConsumerGroupDescription,
 ) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
-    operations = OPERATIONS_NOT_REQUESTED
-    if request.body.include_authorized_operations and not group.error:
-        operations = authorized_group_operations(context, request, group.group_id)
     return messages.ConsumerGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,
@@ -79,7 +72,12 @@ def _described(
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor_name,
         members=[_member(described) for described in group.members],
-        authorized_operations=operations,
+        authorized_operations=reported_group_operations(
+            context,
+            request,
+            group.group_id,
+            is_requested=request.body.include_authorized_operations and not group.error,
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, Stepwise
 from ..request.requests import Request

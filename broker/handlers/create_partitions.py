@@ -14,7 +14,8 @@ from ...common.errors import ErrorCode, KafkaError
 from ...controller.topics.planning import NewPartitions
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, count_in_steps, map_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps, count_in_steps, map_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task

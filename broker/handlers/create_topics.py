@@ -22,7 +22,8 @@ from ...controller.topics.planning import TopicCreation, TopicPlan
 from ...controller.topics.topic_names import CLUSTER_METADATA
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, count_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps, count_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

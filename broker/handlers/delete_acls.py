@@ -18,7 +18,8 @@ from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.errors import ProtocolError
-from ...runtime.long_work import Pace, Steps, map_in_steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..dynamic_config.acl_manager import AclManager
 from ..request.acl_filters import acls_to_alter, read_filter
 from ..request.context import HandlerContext

@@ -11,7 +11,7 @@ from functools import partial
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request

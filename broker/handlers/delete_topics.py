@@ -18,7 +18,8 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, count_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps, count_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

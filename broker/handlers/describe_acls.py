@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...protocol import messages
 from ...protocol.errors import ProtocolError
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.acl_filters import NO_AUTHORIZER, read_filter
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

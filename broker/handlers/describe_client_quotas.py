@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...common.errors import ErrorCode
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ...security.quotas.alterations import ClientQuotaFilter
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

@@ -34,7 +34,7 @@ from ...config.describe import (
 )
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..dynamic_config.config_admin import AUTHORIZED_AS, require_own_id
 from ..dynamic_config.loggers import logger_levels
 from ..request.authorization import CLUSTER_NAME
@@ -127,7 +127,7 @@ def _describe(
     if kind == ConfigResourceType.GROUP:
         return describe_group(context.config, context.group_configs.overrides.get(name, {}), keys)
     if kind == ConfigResourceType.CLIENT_METRICS:
-        return describe_client_metrics(context.client_metrics.get(name, {}), keys)
+        return describe_client_metrics(context.client_metrics.overrides.get(name, {}), keys)
     expected = "broker id, expected {own} or empty string, but received {name}"
     if kind == ConfigResourceType.BROKER_LOGGER:
         expected = "broker id, expected {own} but received {name}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...common.delegation_token import DelegationToken
 from ...common.errors import ErrorCode
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request

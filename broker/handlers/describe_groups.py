@@ -9,10 +9,12 @@ Departures from Kafka: a group that is named again is answered once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.describing import DescribedGroup
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -80,18 +82,38 @@ def _described(
             )
             for member in group.members
         ],
-        authorized_operations=OPERATIONS_NOT_REQUESTED
-        if error or not request.body.include_authorized_operations
-        else authorized_group_operations(context, request, group.group_id),
+        authorized_operations=reported_group_operations(
+            context,
+            request,
+            group.group_id,
+            is_requested=request.body.include_authorized_operations and not error,
+        ),
     )
 
 
-def authorized_group_operations(
-    context: HandlerContext, request: Request[object], group_id: str
+def reported_group_operations(
+    context: HandlerContext, request: Request[object], group_id: str, *, is_requested: bool
 ) -> int:
     """A bit for each operation on the group that the client is allowed (KIP-430)."""
+    if not is_requested:
+        return OPERATIONS_NOT_REQUESTED
     return sum(
         1 << bit
         for operation, bit in GROUP_OPERATIONS.items()
         if context.admission.authorize_reported(request, operation, "GROUP", group_id)
     )
+
+
+def require_visible_topics(
+    context: HandlerContext, request: Request[object], topics: Iterable[str]
+) -> None:
+    """A group is described as a whole or not at all.
+
+    Raises:
+        KafkaError: TOPIC_AUTHORIZATION_FAILED, the client may not describe one of the topics.
+    """
+    if not all(context.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
+        raise KafkaError(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "The group has described topic(s) that the client is not authorized to describe.",
+        )

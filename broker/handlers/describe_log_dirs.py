@@ -18,7 +18,7 @@ import os
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ...storage.log.log import Log
 from ...storage.log_manager.log_directory import LogDirectory
 from ..request.authorization import CLUSTER_NAME

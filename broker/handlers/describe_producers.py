@@ -12,7 +12,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.topics.topic_names import validate_topic_name
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request

@@ -19,7 +19,7 @@ from ...controller.topics.topic_names import topic_name_problem
 from ...metadata.metadata_cache import MetadataSnapshot
 from ...metadata.partition_metadata import partition_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.authorization import authorized_operations
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps

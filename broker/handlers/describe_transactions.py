@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...common.errors import ErrorCode
 from ...coordinator.transaction.describing import DescribedTransaction
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request

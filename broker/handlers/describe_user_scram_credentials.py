@@ -13,7 +13,8 @@ from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.sasl.scram import ScramMechanism
-from ...runtime.long_work import count_in_steps, map_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import count_in_steps, map_in_steps
 from ..dynamic_config.scram_admin import scram_iterations
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

@@ -17,7 +17,8 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...controller.partitions.leader_elections import ElectionType
 from ...protocol import messages
-from ...runtime.long_work import Pace, Steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import Steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

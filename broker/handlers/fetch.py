@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import FINAL_EPOCH, ISOLATION_LEVELS
+from ...common.sentinels import FINAL_EPOCH, ISOLATION_LEVELS, NO_EPOCH
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.purgatory.idle_partition_cache import idle_partition
@@ -28,7 +28,8 @@ from ...replication.read.fetch import (
     FetchPartitionData,
     FetchResults,
 )
-from ...runtime.long_work import Steps, in_batches
+from ...replication.read.reading import PARTITIONS_AT_ONCE, PARTITIONS_PER_PIECE
+from ...runtime.steps import Steps, in_batches
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.fast_path.implicit_session import (
@@ -37,10 +38,10 @@ from ..request.fast_path.implicit_session import (
     leave_session,
     session_of,
 )
+from ..request.fast_path.memo import PARTITIONS_MAX
 from ..request.fetch_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     PARTITION_BYTES,
-    PARTITIONS_PER_PIECE,
     fetch_params,
     fetch_response,
     fetch_response_in_steps,
@@ -52,6 +53,7 @@ from ..request.fetch_sessions import (
     RequestedPartition,
     Terms,
     cache_key,
+    key_of,
     requested_partition,
 )
 from ..request.outcomes import PARKED, Answer, Parked, Stepwise
@@ -73,66 +75,42 @@ def handle_fetch(
     request.is_from_follower = params.replica_id >= 0
     terms = cache_key(params, context.replica_manager.partitions.select_replica)
     session: FetchSession | None = session_of(request)
-    if request.is_long:
-        return Stepwise(_fetch_in_steps(context, request, params, terms))
     if session is None:
+        if (body.topics or body.forgotten_topics_data) and _names_many(body):
+            return Stepwise(_fetch_in_steps(context, request, params, terms, None))
         try:
             session = _session(context, body, by_id)
         except KafkaError as refusal:
             return Answer(messages.FetchResponse(error_code=refusal.code))
+    requested: Sequence[RequestedPartition] | None
     if session is None:
         # A partition named twice is answered once, as it was named last.
         requested = list(
             {partition.key: partition for partition in _requested(body, by_id)}.values()
         )
-    else:
-        _check_idle(context, request, session, terms)
+    elif _check_idle(context, request, session, terms):
         requested = session.requested_partitions()
-    partitions, errors = _resolve(context, request, requested, by_id)
-    if errors and isinstance(session, ImplicitFetchSession):
-        return Stepwise(_fetch_in_steps(context, request, params, terms))
-    if session is None:
-        begin_session(context, request, len(partitions))
-    _read(context, request, params, session, partitions, errors)
-    return PARKED
-
-
-def _fetch_in_steps(
-    context: HandlerContext,
-    request: Request[messages.FetchRequest],
-    params: FetchParams,
-    terms: Terms,
-) -> Steps[messages.FetchResponse | Parked]:
-    """The same for a request of many partitions, some at a time."""
-    yield from leave_session(request)
-    body = request.body
-    by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    try:
-        session = _session(context, body, by_id)
-    except KafkaError as refusal:
-        return messages.FetchResponse(error_code=refusal.code)
-    if session is None:
-        by_key: dict[PartitionKey, RequestedPartition] = {}
-        for topic in body.topics:
-            for piece in in_batches(topic.partitions, PARTITIONS_PER_PIECE):
-                for requested in _requested_of(topic, piece, by_id):
-                    by_key[requested.key] = requested
-                yield
-        all_requested = list(by_key.values())
     else:
-        _check_idle(context, request, session, terms)
-        all_requested = session.requested_partitions()
-    partitions: list[FetchPartition] = []
-    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
-    for batch in in_batches(all_requested, PARTITIONS_PER_PIECE):
-        found, refused = _resolve(context, request, batch, by_id)
-        partitions += found
-        errors += refused
-        yield
+        requested = None
+    if requested is None:
+        return Stepwise(_fetch_in_steps(context, request, params, terms, session))
+    partitions, errors = _resolve(context, request, requested, by_id) if requested else ([], [])
+    if errors and isinstance(session, ImplicitFetchSession):
+        return Stepwise(_fetch_in_steps(context, request, params, terms, session))
     if session is None:
         begin_session(context, request, len(partitions))
     _read(context, request, params, session, partitions, errors)
     return PARKED
+
+
+def _names_many(body: messages.FetchRequest) -> bool:
+    """Whether a request has more partitions than are handled at once."""
+    named = 0
+    for topic in body.topics:
+        named += 1 + len(topic.partitions)
+    for forgotten in body.forgotten_topics_data:
+        named += 1 + len(forgotten.partitions)
+    return named > PARTITIONS_AT_ONCE
 
 
 def _read(
@@ -144,14 +122,15 @@ def _read(
     errors: list[tuple[PartitionKey, FetchPartitionData]],
 ) -> None:
     """Read partitions that were resolved, and answer, perhaps later."""
-    is_new = request.body.session_epoch == INITIAL_EPOCH
-    is_full = is_new or isinstance(session, ImplicitFetchSession)
+    implicit = session if isinstance(session, ImplicitFetchSession) else None
+    is_full = implicit is not None or request.body.session_epoch == INITIAL_EPOCH
 
-    def on_complete(results: FetchResults) -> None:
+    def on_complete(results: FetchResults | Steps[FetchResults]) -> None:
+        if not isinstance(results, list):
+            _read_in_turn(context, request, params, session, results, errors)
+            return
         stage = context.quotas.stage
-        if stage is not None and _must_wait(
-            context, stage, request, session, results, is_new=is_new
-        ):
+        if stage is not None and _must_wait(context, stage, request, session, results):
             return
         replica_manager = context.replica_manager
         replica_manager.count_fetches(params, results)
@@ -167,17 +146,11 @@ def _read(
             )
             for each, result in results
         ]
-        found = data + errors
-        if request.is_long:
-            request.answer_after(
-                fetch_response_in_steps(context, request, session, found, is_full=is_full)
-            )
+        answer = fetch_response(context, request, session, data + errors, is_full=is_full)
+        if implicit is not None:
+            implicit.answer(request, answer)
         else:
-            answer = fetch_response(context, request, session, found, is_full=is_full)
-            if isinstance(session, ImplicitFetchSession):
-                session.answer(request, answer)
-            else:
-                request.answer(answer)
+            request.answer(answer)
         if session is not None:
             for (key, _), (each, result) in zip(data, results, strict=False):
                 idle = idle_partition(replica_manager.partitions, params, each, result)
@@ -187,14 +160,180 @@ def _read(
     context.replica_manager.fetch_messages(params, partitions, on_complete, session)
 
 
+# -- many partitions, some at a time ------------------------------------------------------
+
+
+def _fetch_in_steps(
+    context: HandlerContext,
+    request: Request[messages.FetchRequest],
+    params: FetchParams,
+    terms: Terms,
+    session: FetchSession | None,
+) -> Steps[messages.FetchResponse | Parked]:
+    """What `handle_fetch` does, for many partitions.
+
+    Args:
+        session: if it is known already.
+    """
+    body = request.body
+    by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    if session is None:
+        try:
+            session = yield from _session_in_steps(context, body, by_id)
+        except KafkaError as refusal:
+            return messages.FetchResponse(error_code=refusal.code)
+    requested: Sequence[RequestedPartition]
+    if session is None:
+        requested = yield from _named_in_steps(body, by_id)
+    else:
+        yield from _check_idle_in_steps(context, request, session, terms)
+        requested = yield from session.requested_in_steps()
+    if len(requested) > PARTITIONS_MAX:
+        request.memo = None
+    partitions, errors = yield from _resolve_in_steps(context, request, requested, by_id)
+    if errors and isinstance(session, ImplicitFetchSession):
+        yield from leave_session(request)
+        session = None
+        requested = yield from _named_in_steps(body, by_id)
+        partitions, errors = yield from _resolve_in_steps(context, request, requested, by_id)
+    elif session is None:
+        begin_session(context, request, len(partitions))
+
+    def on_complete(found: FetchResults | Steps[FetchResults]) -> None:
+        _read_in_turn(context, request, params, session, found, errors)
+
+    results = yield from context.replica_manager.fetch_messages_in_steps(
+        params, partitions, on_complete, session
+    )
+    if results is not None:
+        yield from _answer_in_steps(context, request, params, session, results, errors)
+    return PARKED
+
+
+def _read_in_turn(
+    context: HandlerContext,
+    request: Request[messages.FetchRequest],
+    params: FetchParams,
+    session: FetchSession | None,
+    found: FetchResults | Steps[FetchResults],
+    errors: Sequence[tuple[PartitionKey, FetchPartitionData]],
+) -> None:
+    """Answer a fetch that has waited, among all else that is done in steps."""
+
+    def work() -> Steps[Parked]:
+        results = found if isinstance(found, list) else (yield from found)
+        yield from _answer_in_steps(context, request, params, session, results, errors)
+        return PARKED
+
+    request.answer_in_turn(work())
+
+
+def _answer_in_steps(
+    context: HandlerContext,
+    request: Request[messages.FetchRequest],
+    params: FetchParams,
+    session: FetchSession | None,
+    results: FetchResults,
+    errors: Sequence[tuple[PartitionKey, FetchPartitionData]],
+) -> Steps[None]:
+    stage = context.quotas.stage
+    if stage is not None and _must_wait(context, stage, request, session, results):
+        return
+    replica_manager, hosted = context.replica_manager, context.replica_manager.partitions
+    if session is not None and session.idle_topics:
+        replica_manager.count_idle_partitions(session.idle_topics)
+    epoch = NO_EPOCH if session is None else session.epoch
+    found: list[tuple[PartitionKey, FetchPartitionData]] = []
+    for piece in in_batches(results, PARTITIONS_PER_PIECE):
+        replica_manager.count_fetches(params, piece)
+        data = [(key_of(each), result) for each, result in piece]
+        found += data
+        yield
+        if session is None or session.epoch != epoch:  # somebody else goes on with it
+            continue
+        for (key, _), (each, result) in zip(data, piece, strict=True):
+            idle = idle_partition(hosted, params, each, result)
+            if idle is not None and idle.is_led_for(params):
+                session.mark_idle(key, idle)
+    found += errors
+    is_new = request.body.session_epoch == INITIAL_EPOCH
+    is_implicit = isinstance(session, ImplicitFetchSession)
+    answer = yield from fetch_response_in_steps(
+        context, request, session, found, is_full=is_new or is_implicit
+    )
+    if isinstance(session, ImplicitFetchSession):
+        yield from session.answer_in_steps(request, answer)
+    else:
+        yield from request.answer_in_steps(answer)
+
+
+def _session_in_steps(
+    context: HandlerContext, body: messages.FetchRequest, by_id: bool
+) -> Steps[FetchSession | None]:
+    """What `_session` does, for many partitions."""
+    sessions = context.fetch_sessions
+    session: FetchSession | None
+    if body.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        names_none = messages.FetchRequest(
+            session_id=body.session_id, session_epoch=body.session_epoch
+        )
+        session = _session(context, names_none, by_id)
+    else:
+        now_ms = context.clock.monotonic_ms()
+        session = sessions.use(body.session_id, body.session_epoch, by_id, now_ms)
+    if session is None:
+        return None
+    for topic in body.topics:
+        for piece in in_batches(topic.partitions, PARTITIONS_PER_PIECE):
+            session.update(_requested_of(topic, piece, by_id), ())
+            yield
+    for forgotten in body.forgotten_topics_data:
+        name = forgotten.topic_id if by_id else forgotten.topic
+        for numbers in in_batches(forgotten.partitions, PARTITIONS_PER_PIECE):
+            session.update((), [(name, number) for number in numbers])
+            yield
+    if not session.partitions and body.session_epoch != INITIAL_EPOCH:
+        sessions.close(session.id)
+        return None
+    return session
+
+
+def _named_in_steps(body: messages.FetchRequest, by_id: bool) -> Steps[list[RequestedPartition]]:
+    """The partitions of a request; one that is named twice is answered once, as named last."""
+    by_key: dict[PartitionKey, RequestedPartition] = {}
+    for topic in body.topics:
+        for piece in in_batches(topic.partitions, PARTITIONS_PER_PIECE):
+            for requested in _requested_of(topic, piece, by_id):
+                by_key[requested.key] = requested
+            yield
+    return list(by_key.values())
+
+
+def _resolve_in_steps(
+    context: HandlerContext,
+    request: Request[object],
+    requested: Sequence[RequestedPartition],
+    by_id: bool,
+) -> Steps[tuple[list[FetchPartition], list[tuple[PartitionKey, FetchPartitionData]]]]:
+    partitions: list[FetchPartition] = []
+    errors: list[tuple[PartitionKey, FetchPartitionData]] = []
+    for piece in in_batches(requested, PARTITIONS_PER_PIECE):
+        found, refused = _resolve(context, request, piece, by_id)
+        partitions += found
+        errors += refused
+        yield
+    return partitions, errors
+
+
+# -- what both have in common -------------------------------------------------------------
+
+
 def _must_wait(
     context: HandlerContext,
     stage: QuotaStage,
     request: Request[messages.FetchRequest],
     session: FetchSession | None,
     results: FetchResults,
-    *,
-    is_new: bool,
 ) -> bool:
     """Whether the client is above a quota; then it was answered without records.
 
@@ -207,7 +346,7 @@ def _must_wait(
     if not throttle_ms:
         return False
     answer = messages.FetchResponse(throttle_time_ms=throttle_ms)
-    if session is not None and is_new:
+    if session is not None and request.body.session_epoch == INITIAL_EPOCH:
         context.fetch_sessions.close(session.id)
     elif session is not None:
         answer.session_id = session.id
@@ -220,9 +359,13 @@ def _check_idle(
     request: Request[object],
     session: FetchSession,
     terms: Terms,
-) -> None:
-    """Have a session's idle partitions looked at, unless what they rest on is still so."""
-    session.invalidate_unless(context.metadata_cache.snapshot, terms)
+) -> bool:
+    """Have a session's idle partitions looked at, unless what they rest on is still so.
+
+    Returns whether that was done: else there are many.
+    """
+    if not session.invalidate_unless(context.metadata_cache.snapshot, terms):
+        return False
     if request.is_from_follower:
         if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
             session.mark_all_active()
@@ -231,6 +374,27 @@ def _check_idle(
             if not context.authorize(request, "READ", "TOPIC", topic):
                 session.mark_all_active()
                 break
+    session.fetched_ms = session.last_used_ms
+    return True
+
+
+def _check_idle_in_steps(
+    context: HandlerContext,
+    request: Request[object],
+    session: FetchSession,
+    terms: Terms,
+) -> Steps[None]:
+    """The same, for many idle partitions."""
+    yield from session.invalidate_in_steps_unless(context.metadata_cache.snapshot, terms)
+    if request.is_from_follower:
+        is_allowed = context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
+    else:
+        is_allowed = True
+        for topic in list(session.idle_topics):
+            is_allowed = is_allowed and context.authorize(request, "READ", "TOPIC", topic)
+            yield
+    if not is_allowed:
+        yield from session.mark_all_active_in_steps()
     session.fetched_ms = session.last_used_ms
 
 

@@ -3,9 +3,9 @@
 Behaviour: the leader of the partition of `__consumer_offsets` that keeps the group, or of
 `__transaction_state` that keeps the transactional id. The topic is created when the first
 client comes, which is told COORDINATOR_NOT_AVAILABLE and comes again.
-Version notes: 1 has key types; 4 asks for several keys (KIP-699); 6 knows share groups.
-Departures from Kafka: with `odradek.await.topic.creation` the answer waits for the topic. Share
-groups (key type 2) are INVALID_REQUEST as in a Kafka without that feature.
+Version notes: 1 has key types; 4 asks for several keys (KIP-699); 6 knows share partitions, whose
+coordinator brokers look for (KIP-932).
+Departures from Kafka: with `odradek.await.topic.creation` the answer waits for the topic.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from typing import NamedTuple
 
 from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
-from ...common.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from ...common.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from ...common.topic_partition import TopicPartition
+from ...metadata.features import SHARE_VERSION
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..interbroker.forwarding import create_topics_beside, ensure_topics
+from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import Stepwise, Task
 from ..request.requests import Request
@@ -28,7 +31,12 @@ GROUP = 0
 TRANSACTION = 1
 SHARE = 2
 FIRST_VERSION_WITH_SEVERAL_KEYS = 4
-TOPIC_OF = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+FIRST_VERSION_WITH_SHARE_PARTITIONS = 6
+TOPIC_OF = {
+    GROUP: CONSUMER_OFFSETS,
+    TRANSACTION: TRANSACTION_STATE,
+    SHARE: SHARE_GROUP_STATE,
+}
 """The topic whose partitions' leaders are the coordinators, by key type."""
 
 
@@ -116,11 +124,27 @@ def _refusal(
     elif key_type == GROUP:
         if not context.authorize(request, "DESCRIBE", "GROUP", key):
             return FoundCoordinator(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    elif key_type == SHARE:
+        if (
+            request.api_version < FIRST_VERSION_WITH_SHARE_PARTITIONS
+            or context.features.finalized(SHARE_VERSION) == 0
+            or not _names_share_partition(key)
+        ):
+            # Of a kind that it knows, Kafka says nothing of what is wrong.
+            return FoundCoordinator(key, ErrorCode.INVALID_REQUEST)
+        if not context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+            return FoundCoordinator(key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     else:
-        # Of share groups, a kind that it knows, Kafka says nothing where they are not served.
-        text = None if key_type == SHARE else DEFAULT_TEXTS[ErrorCode.INVALID_REQUEST]
+        text = DEFAULT_TEXTS[ErrorCode.INVALID_REQUEST]
         return FoundCoordinator(key, ErrorCode.INVALID_REQUEST, text)
     return None
+
+
+def _names_share_partition(key: str) -> bool:
+    """Whether a key is a group, a topic id and a partition, with colons between them."""
+    group_id, _, rest = key.partition(":")
+    topic_id, _, partition = rest.rpartition(":")
+    return bool(group_id and topic_id) and partition.isascii() and partition.isdigit()
 
 
 def _find(
@@ -129,8 +153,13 @@ def _find(
     """The broker that leads the partition which keeps the key."""
     key_type = request.body.key_type
     coordinators = context.coordinators
-    coordinator = coordinators.transaction if key_type == TRANSACTION else coordinators.group
-    keeper = TopicPartition(TOPIC_OF[key_type], coordinator.partition_for(key))
+    if key_type == TRANSACTION:
+        number = coordinators.transaction.partition_for(key)
+    elif key_type == SHARE:
+        number = coordinators.share.partition_for(key)
+    else:
+        number = coordinators.group.partition_for(key)
+    keeper = TopicPartition(TOPIC_OF[key_type], number)
     cache = context.metadata_cache
     if not cache.contains(keeper.topic):
         return FoundCoordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import JoinAnswer, JoinRequest, MemberProtocol
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request

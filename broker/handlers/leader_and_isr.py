@@ -19,7 +19,8 @@ from ...common.partition_state import PartitionState
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import FULL, decode_leader_and_isr, named_topics
 from ...protocol import messages
-from ...runtime.long_work import Pace, Steps, in_batches, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import Steps, in_batches
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
     KnownEpochs,

@@ -17,7 +17,7 @@ from itertools import chain
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.classic.messages import LeavingMember
 from ...protocol import messages
-from ...runtime.long_work import Steps, count_items, in_batches, map_in_steps
+from ...runtime.steps import Steps, count_items, in_batches, map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request

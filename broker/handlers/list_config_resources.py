@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ...common.errors import ErrorCode
 from ...config.definition import ConfigResourceType
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
@@ -62,7 +62,7 @@ def _names(context: HandlerContext, kind: int) -> Iterable[str]:
     if kind == ConfigResourceType.GROUP:
         return sorted(context.group_configs.overrides)
     if kind == ConfigResourceType.CLIENT_METRICS:
-        return sorted(context.client_metrics)
+        return sorted(context.client_metrics.overrides)
     return [str(broker_id) for broker_id in sorted(snapshot.alive_brokers)]
 
 

@@ -9,7 +9,7 @@ Departures from Kafka: none known.
 from __future__ import annotations
 
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request

@@ -27,7 +27,7 @@ from ...replication.read.list_offsets import (
     find_offset,
     isolation_for,
 )
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ...coordinator.group.consumer.regular_expressions import compile_expression
 from ...coordinator.transaction.describing import TransactionFilter
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request

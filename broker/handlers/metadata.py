@@ -27,7 +27,8 @@ from ...controller.topics.topic_names import topic_name_problem
 from ...metadata.metadata_cache import MetadataSnapshot, nodes_of_listener
 from ...metadata.partition_metadata import PartitionMetadata, partition_metadata
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..interbroker.forwarding import create_topics_beside, ensure_topics
 from ..request.authorization import CLUSTER_NAME, NOT_REQUESTED, authorized_operations
 from ..request.context import HandlerContext

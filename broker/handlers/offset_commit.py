@@ -22,7 +22,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request

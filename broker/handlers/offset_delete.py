@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
-from ...runtime.long_work import Steps, count_items, in_batches
+from ...runtime.steps import Steps, count_items, in_batches
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request

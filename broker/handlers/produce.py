@@ -21,7 +21,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.append import PartitionResponse
-from ...runtime.long_work import Steps, in_batches
+from ...runtime.steps import Steps, in_batches
 from ...storage.log.append_origin import AppendOrigin
 from ..request.context import HandlerContext
 from ..request.outcomes import AT_FLUSH, PARKED, AtFlush, Parked, Stepwise

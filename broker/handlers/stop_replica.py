@@ -14,7 +14,8 @@ from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_stop_replica
 from ...protocol import messages
-from ...runtime.long_work import Pace, map_in_steps, run_in_steps
+from ...runtime.long_work import Pace, run_in_steps
+from ...runtime.steps import map_in_steps
 from ..interbroker.broker_requests import (
     require_broker,
     require_current_broker_epoch,

@@ -25,7 +25,7 @@ from ...coordinator.append_errors import commit_error
 from ...coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from ...coordinator.log import AppendInTransaction
 from ...protocol import messages
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from ..interbroker.transaction_verification import Guards, PartitionErrors, WriterInTransaction
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps

@@ -20,7 +20,8 @@ from ...common.topic_partition import TopicPartition
 from ...controller.channel.codec import decode_update_metadata, named_topics
 from ...metadata.metadata_cache import MetadataCache, MetadataUpdate
 from ...protocol import messages
-from ...runtime.long_work import Steps, map_in_steps, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
     KnownEpochs,

@@ -15,7 +15,7 @@ from functools import partial
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
-from ...runtime.long_work import Steps, in_batches
+from ...runtime.steps import Steps, in_batches
 from ..interbroker.transaction_markers import Marker, MarkerErrors
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext

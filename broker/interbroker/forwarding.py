@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote, unquote
 
@@ -191,37 +191,100 @@ async def ensure_topics(context: HandlerContext, names: Sequence[str]) -> dict[s
 
     broker_count = len(context.metadata_cache.snapshot.alive_brokers)
     new_topics = [topic_for_first_use(name, context.config, broker_count) for name in names]
-    request = messages.CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in new_topics], timeout_ms=DEFAULT_TIMEOUT_MS
-    )
-    answer = await ask_controller(context, request, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here)
-    if isinstance(answer, dict):
-        refused = answer
-    else:
-        assert isinstance(answer, messages.CreateTopicsResponse)
-        refused = _refusals(answer)
+    refused = await _have_created(context, new_topics, here)
     made = [(name, 1) for name in names if name not in refused]
     await wait_for_metadata(context.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
     return refused
 
 
+async def create_topics_for(
+    context: HandlerContext, request: Request[BodyT], topics: Sequence[TopicCreation]
+) -> dict[str, KafkaError]:
+    """Have topics made that a client's request turned out to need; those that are there are fine.
+
+    Returns:
+        Why, for those that cannot be made.
+
+    Raises:
+        KafkaError: none was made.
+    """
+
+    async def here() -> dict[str, KafkaError]:
+        made = await context.controller.create_topics(topics)
+        return {
+            each.name: each.error
+            for each in made
+            if each.error is not None and each.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS
+        }
+
+    return await _have_created(context, topics, here, _client_of(request))
+
+
+async def _have_created(
+    context: HandlerContext,
+    topics: Iterable[TopicCreation],
+    here: Callable[[], Awaitable[dict[str, KafkaError]]],
+    client: str = "",
+) -> dict[str, KafkaError]:
+    """Have topics made by the controller, wherever it is; returns why for those that cannot be.
+
+    Args:
+        here: makes them, where this broker is the controller.
+        client: on whose behalf, as `ask_controller` takes it.
+    """
+    body = messages.CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics], timeout_ms=DEFAULT_TIMEOUT_MS
+    )
+    answer = await ask_controller(
+        context, body, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here, client
+    )
+    if isinstance(answer, dict):
+        return answer
+    assert isinstance(answer, messages.CreateTopicsResponse)
+    return _refusals(answer)
+
+
 def create_topics_beside(context: HandlerContext, names: Iterable[str]) -> None:
     """Have those topics made that are not there, and do not wait; each is made once at a time."""
+
+    def note(refused: Mapping[str, KafkaError]) -> None:
+        for name, why in refused.items():
+            logger.info("could not create topic %s when it was first used: %s", name, why)
+
+    create_beside(context, names, partial(ensure_topics, context), note)
+
+
+def create_beside(
+    context: HandlerContext,
+    names: Iterable[str],
+    create: Callable[[Sequence[str]], Awaitable[Mapping[str, KafkaError]]],
+    on_refused: Callable[[Mapping[str, KafkaError]], None],
+) -> None:
+    """Have topics made, and do not wait; each is made once at a time.
+
+    Args:
+        create: makes those of some names, and returns why for those that cannot be made.
+        on_refused: is given these, when all is done.
+    """
     names = [name for name in names if name not in context.topics_in_creation]
     if names:
         context.topics_in_creation.update(names)
-        context.start_task(_create_beside, context, names)
+        context.start_task(_create_beside, context, names, create, on_refused)
 
 
-async def _create_beside(context: HandlerContext, names: Sequence[str]) -> None:
+async def _create_beside(
+    context: HandlerContext,
+    names: Sequence[str],
+    create: Callable[[Sequence[str]], Awaitable[Mapping[str, KafkaError]]],
+    on_refused: Callable[[Mapping[str, KafkaError]], None],
+) -> None:
     try:
-        refused = await ensure_topics(context, names)
+        refused = await create(names)
     except KafkaError as refusal:
         refused = dict.fromkeys(names, refusal)
     finally:
         context.topics_in_creation.difference_update(names)
-    for name, why in refused.items():
-        logger.info("could not create topic %s when it was first used: %s", name, why)
+    on_refused(refused)
 
 
 def _refusals(answer: messages.CreateTopicsResponse) -> dict[str, KafkaError]:

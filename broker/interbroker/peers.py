@@ -28,6 +28,7 @@ from ...replication.read.replica_selector import (
 )
 from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
+from ...runtime.long_work import run_in_steps
 from ...runtime.supervisor import Supervisor
 from ...runtime.timers import Timers, repeat
 from .broker_links import BrokerLinks
@@ -87,6 +88,7 @@ class BrokerPeers:
         self._timers = timers
         self._replica_manager = replica_manager
         self._flush = flush
+        self._start_task = supervisor.start_task
         self.isr_writer = IsrWriter(store, clock, timers, supervisor.keep_running)
         self.fetchers = FetcherManager(
             settings,
@@ -183,11 +185,14 @@ class BrokerPeers:
         quotas.follower.bytes_per_second_max = config[FOLLOWER_RATE]
         self._move_quota.bytes_per_second_max = config[MOVE_RATE]
 
+    async def _shrink_isrs(self) -> None:
+        await run_in_steps(self._replica_manager.shrink_isrs())
+
     def _schedule_shrinking(self) -> None:
         """Half of `replica.lag.time.max.ms` from now (Kafka's isr-expiration)."""
 
         def shrink() -> None:
-            self._replica_manager.shrink_isrs()
+            self._start_task(self._shrink_isrs)
             self.fetchers.shutdown_idle_fetchers()
 
         def interval_ms() -> int:

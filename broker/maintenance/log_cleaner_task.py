@@ -18,6 +18,7 @@ from ...common.topic_partition import TopicPartition
 from ...config.dynamic.dynamic_config import DynamicConfig
 from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
+from ...runtime.long_work import run_in_steps
 from ...runtime.offload import rest, run_in_thread
 from ...runtime.timers import Timer, Timers
 from ...storage.cleaner.cleaning_plan import CleanerSettings
@@ -25,6 +26,7 @@ from ...storage.cleaner.log_cleaner_manager import Cleaning, LogCleanerManager
 from ...storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
 from ...storage.errors import StorageError
 from ...storage.log.log import Log
+from .log_maintenance import write_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ class LogCleanerTask:
 
     async def _clean_filthiest(self) -> bool:
         """Clean one log, if one needs it; whether it is worth while to look at once again."""
-        candidate = self.manager.find_filthiest()
+        candidate = await run_in_steps(self.manager.find_filthiest())
         is_done = False
         if candidate is not None:
             try:
@@ -135,9 +137,7 @@ class LogCleanerTask:
                 log.flush_failed(error)
                 raise StorageError(f"could not sync {log.topic_partition}: {error}") from error
             log.finish_flush(flush)
-        write = self._log_manager.prepare_recovery_points()
-        if write is not None:
-            await run_in_thread(write)
+        await write_checkpoint(self._log_manager.prepare_recovery_points())
 
     async def _clean(self, cleaning: Cleaning) -> bool:
         round = cleaning.round

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
-
 from ...common.sentinels import FOREVER_MS
 from ...runtime.clock import Clock
+from ...runtime.long_work import run_in_steps
 from ...runtime.offload import run_in_thread
+from ...runtime.steps import Steps
 from ...runtime.timers import Timers, repeat
 from ...storage.errors import StorageError, is_disk_failure
 from ...storage.io.open_files import OPEN_FILES
@@ -31,9 +31,6 @@ logger = logging.getLogger(__name__)
 
 CLOSE_UNUSED_MS = 10_000
 """Between two looks for segments whose files nobody uses."""
-
-LOGS_PER_STEP = 50
-"""After so many logs others may run: retention may read an index of each."""
 
 ROLLED_CHECKPOINT_MS = 1000
 """So soon after a closed segment was flushed the checkpoint says so. Until it does, a recovery
@@ -144,7 +141,7 @@ class LogMaintenance:
 
     async def _flush_old(self) -> None:
         """Flush what has waited for its `flush.ms`."""
-        for log in self._log_manager.logs_to_flush():
+        for log in await run_in_steps(self._log_manager.logs_to_flush()):
             if self._log_manager.get_log(log.topic_partition) is log:  # not deleted meanwhile
                 await self._flush(log)
 
@@ -167,28 +164,25 @@ class LogMaintenance:
     # -- checkpoints ---------------------------------------------------------------------
 
     async def _write_high_watermarks(self) -> None:
-        high_watermarks = self._replica_manager.high_watermarks()
-        await _in_thread(self._log_manager.prepare_high_watermarks(high_watermarks))
+        high_watermark_of = self._replica_manager.high_watermark_of
+        await write_checkpoint(self._log_manager.prepare_high_watermarks(high_watermark_of))
 
     async def _write_recovery_points(self) -> None:
         self._is_checkpoint_due = False
-        await _in_thread(self._log_manager.prepare_recovery_points())
+        await write_checkpoint(self._log_manager.prepare_recovery_points())
 
     async def _write_start_offsets(self) -> None:
-        await _in_thread(self._log_manager.prepare_start_offsets())
+        await write_checkpoint(self._log_manager.prepare_start_offsets())
 
     # -- what goes -----------------------------------------------------------------------
 
     async def _apply_retention(self) -> None:
-        count = 0
-        for step in self._replica_manager.delete_old_segments_in_steps(LOGS_PER_STEP):
-            count += step
-            await trio.lowlevel.checkpoint()
+        count = await run_in_steps(self._replica_manager.delete_old_segments())
         if count:
             logger.info("%d segments were deleted, since they are too old or too much", count)
 
     async def _expire_producers(self) -> None:
-        self._log_manager.remove_expired_producers()
+        await run_in_steps(self._log_manager.remove_expired_producers())
 
     def _delete_at(self, at_ms: int) -> None:
         self._timers.schedule(at_ms, lambda: self._start_task(self._delete_due))
@@ -210,7 +204,8 @@ class LogMaintenance:
                 self._log_manager.disk_failed(path, error)
 
 
-async def _in_thread(write: Callable[[], object] | None) -> None:
-    """Checkpoints wait for the disk; the loop must not."""
+async def write_checkpoint(preparation: Steps[Callable[[], None] | None]) -> None:
+    """Write what is prepared in steps, in a thread: checkpoints wait for the disk."""
+    write = await run_in_steps(preparation)
     if write is not None:
         await run_in_thread(write)

@@ -1,4 +1,4 @@
-"""`/metrics` over HTTP, on a listener of its own.
+"""`/metrics`, `/health` and `/ready` over HTTP, on a listener of their own.
 
 Whoever connects may be hostile: a request's head is bounded in bytes and time, so are the
 connections that are open, one scrape is made at a time, and nothing of a request but its first
@@ -21,16 +21,22 @@ from ...runtime.offload import run_in_thread
 from ...security.tls.stream import CONNECTION_GONE
 from ..network.accepting import accept_all
 from ..network.listening import bind_listener
+from .health import health, readiness
 from .http_request import (
     FAILED,
     HEAD_BYTES_MAX,
+    HEALTH_PATH,
+    JSON,
     METRICS_PATH,
+    READY_PATH,
+    STARTING,
     TOO_LONG,
     TOO_MANY,
     TOO_SLOW,
+    Refusal,
     answer,
-    check_request,
     head_is_complete,
+    read_request,
     refuse,
 )
 
@@ -51,6 +57,8 @@ LINGER_BYTES_MAX = 64 * 1024
 """What a client still sends is read away so far, or its system would drop the answer unread."""
 
 _NAME = "METRICS"
+
+PROBES = {HEALTH_PATH: health, READY_PATH: readiness}
 
 
 class MetricsListener(NamedTuple):
@@ -103,14 +111,14 @@ def close_all(listeners: Sequence[MetricsListener]) -> None:
 
 
 class MetricsEndpoint:
-    """Serves one broker's metrics.
+    """Serves one broker's metrics, and says how it is.
 
-    Args:
-        source: the parts of a running broker.
+    Attributes:
+        source: the parts of the broker; None while it is being put together.
     """
 
-    def __init__(self, source: MetricsContext) -> None:
-        self._source = source
+    def __init__(self) -> None:
+        self.source: MetricsContext | None = None
         self._open = 0
         self._turn = trio.Lock()
         self._collector: BrokerCollector | None = None
@@ -154,19 +162,22 @@ class MetricsEndpoint:
                 head += data
         if patience.cancelled_caught:
             return refuse(TOO_SLOW)
-        refusal = check_request(head)
-        if refusal is not None:
-            return refuse(refusal)
+        path = read_request(head)
+        if isinstance(path, Refusal):
+            return refuse(path)
         try:
-            return await self._metrics()
+            if path in PROBES:
+                verdict = PROBES[path](self.source)
+                return answer(verdict.body, JSON, verdict.status)
+            return refuse(STARTING) if self.source is None else await self._metrics(self.source)
         except Exception:
-            logger.exception("the metrics could not be read")
+            logger.exception("%s could not be answered", path)
             return refuse(FAILED)
 
-    async def _metrics(self) -> list[bytes]:
+    async def _metrics(self, source: MetricsContext) -> list[bytes]:
         async with self._turn:
             if self._collector is None:
-                self._collector = await run_in_thread(lambda: _make_collector(self._source))
+                self._collector = await run_in_thread(lambda: _make_collector(source))
             text = await self._collector.text(trio.lowlevel.checkpoint)
         from .exposition import CONTENT_TYPE
 

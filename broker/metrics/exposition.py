@@ -8,19 +8,27 @@ which takes longer to load than a broker takes to start: import it late, and in 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 from prometheus_client import Metric as Family
 from prometheus_client import ProcessCollector, generate_latest
 from prometheus_client.registry import Collector
 
+from ...runtime.steps import in_batches
 from .metric import Metric, MetricType, Summary
 from .metric_table import METRICS
+from .pushed import Labels, pushed_samples
 from .readers import READERS
 from .source import MetricsContext
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SAMPLES_PER_STEP = 128
 """Some hundred microseconds to read, a millisecond to write."""
+
+SampleT = TypeVar("SampleT")
+
+PUSHED = "Pushed by clients (KIP-714)."
 
 Pause = Callable[[], Awaitable[None]]
 """Lets others run."""
@@ -50,13 +58,19 @@ class BrokerCollector:
         values = await self._read(pause)
         parts = [_write(self._process)]
         for name, metric in METRICS.items():
-            for index, start in enumerate(range(0, len(values[name]), SAMPLES_PER_STEP)):
-                await pause()
-                family = _family(metric, values[name][start : start + SAMPLES_PER_STEP])
-                lines = _write(_Only(family))
-                # HELP and TYPE stand once, above all of a metric's lines.
-                parts.append(lines.split(b"\n", 2)[2] if index else lines)
+            await _add(parts, partial(_family, metric), values[name], pause)
+        for name, samples in (await self._read_pushed(pause)).items():
+            await _add(parts, partial(_pushed_family, name), list(samples.items()), pause)
         return b"".join(parts)
+
+    async def _read_pushed(self, pause: Pause) -> dict[str, dict[Labels, float]]:
+        """What clients have pushed, by whatever they call it."""
+        families: dict[str, dict[Labels, float]] = {}
+        for index, (name, labels, value) in enumerate(pushed_samples(self._source)):
+            families.setdefault(name, {})[labels] = value
+            if index % SAMPLES_PER_STEP == 0:
+                await pause()
+        return families
 
     async def _read(self, pause: Pause) -> dict[str, Values]:
         values: dict[str, Values] = {name: [] for name in METRICS}
@@ -68,6 +82,27 @@ class BrokerCollector:
                 if steps % SAMPLES_PER_STEP == 0:
                     await pause()
         return values
+
+
+async def _add(
+    parts: list[bytes],
+    family_of: Callable[[Sequence[SampleT]], Family],
+    samples: Sequence[SampleT],
+    pause: Pause,
+) -> None:
+    """Write the samples of one metric in pieces: HELP and TYPE stand once, above all lines."""
+    for index, some in enumerate(in_batches(samples, SAMPLES_PER_STEP)):
+        await pause()
+        lines = _write(_Only(family_of(some)))
+        parts.append(lines.split(b"\n", 2)[2] if index else lines)
+
+
+def _pushed_family(name: str, samples: Sequence[tuple[Labels, float]]) -> Family:
+    kind = "counter" if name.endswith("_total") else "gauge"
+    family = Family(name.removesuffix("_total"), PUSHED, kind)
+    for pairs, value in samples:
+        family.add_sample(name, dict(pairs), value)
+    return family
 
 
 class _Only(Collector):

@@ -11,8 +11,12 @@ from typing import NamedTuple
 HEAD_BYTES_MAX = 8 * 1024
 """A scrape's is some hundred bytes; longer ones are refused with 431."""
 METRICS_PATH = "/metrics"
+HEALTH_PATH = "/health"
+READY_PATH = "/ready"
+PATHS = (METRICS_PATH, HEALTH_PATH, READY_PATH)
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
 
 _REASONS = {
     200: "OK",
@@ -28,7 +32,7 @@ _REASONS = {
 
 
 class Refusal(NamedTuple):
-    """Why a request gets no metrics: a status of HTTP, and a sentence for a person."""
+    """Why a request gets nothing: a status of HTTP, and a sentence for a person."""
 
     status: int
     sentence: str
@@ -38,6 +42,7 @@ NOT_HTTP = Refusal(400, "This is not an HTTP request.")
 TOO_LONG = Refusal(431, f"The head of a request is at most {HEAD_BYTES_MAX} bytes here.")
 TOO_SLOW = Refusal(408, "The request did not come in time.")
 TOO_MANY = Refusal(503, "Too many scrapes at one time.")
+STARTING = Refusal(503, "The broker is starting; it has no metrics yet.")
 FAILED = Refusal(500, "The metrics could not be read; the broker's log says why.")
 
 
@@ -46,8 +51,8 @@ def head_is_complete(data: bytes) -> bool:
     return b"\r\n\r\n" in data or b"\n\n" in data
 
 
-def check_request(head: bytes) -> Refusal | None:
-    """Whether a request asks for the metrics: None if so, else what to answer."""
+def read_request(head: bytes) -> str | Refusal:
+    """What a request is for: one of `PATHS`, or what to answer instead."""
     line = head.split(b"\n", 1)[0].removesuffix(b"\r")
     words = line.split(b" ")
     if len(words) != 3 or not line.isascii() or not words[2].startswith(b"HTTP/"):
@@ -58,10 +63,11 @@ def check_request(head: bytes) -> Refusal | None:
     if not method.isalpha() or not target.startswith("/"):
         return NOT_HTTP
     if method != "GET":
-        return Refusal(405, "Metrics can only be read, with GET.")
-    if target.partition("?")[0] != METRICS_PATH:
-        return Refusal(404, f"There is only {METRICS_PATH} here.")
-    return None
+        return Refusal(405, "What is here can only be read, with GET.")
+    path = target.partition("?")[0]
+    if path not in PATHS:
+        return Refusal(404, f"There are only {', '.join(PATHS)} here.")
+    return path
 
 
 def answer(body: bytes, content_type: str = PLAIN_TEXT, status: int = 200) -> list[bytes]:
@@ -78,5 +84,5 @@ def answer(body: bytes, content_type: str = PLAIN_TEXT, status: int = 200) -> li
 
 
 def refuse(refusal: Refusal) -> list[bytes]:
-    """The answer that says why there are no metrics."""
+    """The answer that says why there is nothing else."""
     return answer(f"{refusal.sentence}\n".encode(), status=refusal.status)

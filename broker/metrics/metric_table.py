@@ -71,6 +71,11 @@ def _groups(name: str, help_: str) -> tuple[str, Metric]:
     return _metric(_GAUGE, f"kafka.coordinator.group:GroupMetadataManager,{name}", help_)
 
 
+def _share_partition(name: str, type_: MetricType, help_: str) -> tuple[str, Metric]:
+    mbean = f"kafka.server:SharePartitionMetrics,{name}"
+    return _metric(type_, mbean, help_, ("group", *_PARTITION))
+
+
 def _group_coordinator(attribute: str, label: str, help_: str) -> tuple[str, Metric]:
     bean = "kafka.server:type=group-coordinator-metrics"
     prometheus = f"kafka_server_group_coordinator_metrics_{attribute.replace('-', '_')}"
@@ -115,7 +120,11 @@ METRICS: dict[str, Metric] = dict(
             "How often a background task failed; those that are to last were begun again.",
             _COUNTER,
         ),
-        _metric(_GAUGE, "kafka.server:KafkaServer,BrokerState", "3 while the broker serves."),
+        _metric(
+            _GAUGE,
+            "kafka.server:KafkaServer,BrokerState",
+            "1 while it starts, 3 while it serves, 6 and 7 while it stops.",
+        ),
         # -- replicas ------------------------------------------------------------------
         _replica_manager("LeaderCount", "Partitions that this broker leads."),
         _replica_manager("PartitionCount", "Partitions that this broker has a replica of."),
@@ -296,6 +305,17 @@ METRICS: dict[str, Metric] = dict(
             "1 if this log directory has failed.",
             ("logDirectory",),
         ),
+        _own(
+            "odradek_log_directory_full",
+            ("logDirectory",),
+            "1 if this log directory has refused a write for want of space in the last minute.",
+        ),
+        _own(
+            "odradek_refused_writes_total",
+            ("error", "logDirectory"),
+            "Writes that partitions here refused, to producers, coordinators and followers.",
+            _COUNTER,
+        ),
         # -- the controller ------------------------------------------------------------
         _controller("ActiveControllerCount", "1 on the cluster's controller, 0 on the others."),
         _controller("ActiveBrokerCount", "Brokers that are alive; 0 but on the controller."),
@@ -319,6 +339,45 @@ METRICS: dict[str, Metric] = dict(
         _group_coordinator("group-count", "protocol", "Groups coordinated here, by protocol."),
         _group_coordinator(
             "consumer-group-count", "state", "Those of the consumer protocol, by state."
+        ),
+        _group_coordinator("share-group-count", "state", "Share groups, by state."),
+        _group_coordinator("streams-group-count", "state", "Streams groups, by state."),
+        # -- share groups; of the partitions that are led here -----------------------------
+        _metric(
+            _COUNTER,
+            "kafka.server:ShareGroupMetrics,RecordAcknowledgementsPerSec",
+            "Records that members acknowledged, by how.",
+            ("ackType",),
+        ),
+        _share_partition(
+            "InFlightMessageCount",
+            _GAUGE,
+            "Records from the start offset on to the last one that was handed out.",
+        ),
+        _share_partition("InFlightBatchCount", _GAUGE, "Ranges of them that are in one state."),
+        _share_partition(
+            "AcquisitionLockTimeoutPerSec",
+            _COUNTER,
+            "Records whose lock expired, since the group began to read here.",
+        ),
+        _metric(
+            _GAUGE,
+            "kafka.server:ShareSessionCache,ShareSessionsCount",
+            "Share sessions that are open.",
+        ),
+        _metric(
+            _GAUGE,
+            "kafka.server:ShareSessionCache,SharePartitionsCount",
+            "Partitions in those sessions.",
+        ),
+        # -- what clients push (KIP-714); the values themselves are named as clients name them ----
+        _own("odradek_client_metrics_clients", (), "Clients that push metrics to this broker."),
+        _own("odradek_client_metrics_series", (), "Values that are kept of what they pushed."),
+        _own(
+            "odradek_client_metrics_dropped_series_total",
+            (),
+            "Values that were dropped because there were too many.",
+            _COUNTER,
         ),
     ]
 )

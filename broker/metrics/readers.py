@@ -17,6 +17,8 @@ from ...controller.context import ControllerContext, Topic
 from ...controller.partitions.states import PartitionStatus
 from ...coordinator.group.classic.states import ClassicGroupState
 from ...coordinator.group.consumer.states import ConsumerGroupState
+from ...coordinator.group.share.states import ShareGroupState
+from ...coordinator.group.streams.states import StreamsGroupState
 from ...protocol.messages import request_message
 from ..request.request_metrics import BUCKETS, RequestTimes, quantiles
 from .metric import Sample, Summary
@@ -35,9 +37,6 @@ Reader = Callable[[MetricsContext], Iterator[Sample]]
 SENSORS_MAX: Final = 1_000
 """So many of those that have a quota of a kind are shown: who used it last."""
 
-RUNNING = 3
-"""Kafka's BrokerState.RUNNING; before and after it nobody is answered here."""
-
 _REPLICA_MANAGER = "kafka_server_replicamanager_"
 _TOPICS = "kafka_server_brokertopicmetrics_"
 _PARTITION = "kafka_cluster_partition_"
@@ -47,6 +46,8 @@ _FETCH_SESSIONS = "kafka_server_fetchsessioncache_"
 _NETWORK = "kafka_server_socket_server_metrics_"
 _GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
 _GROUP_COORDINATOR = "kafka_server_group_coordinator_metrics_"
+_SHARE_SESSIONS = "kafka_server_sharesessioncache_"
+_SHARE_PARTITION = "kafka_server_sharepartitionmetrics_"
 
 PER_TOPIC = (
     ("messagesin_total", "messages_in"),
@@ -73,6 +74,9 @@ ISR_CHANGES = (
     ("failedisrupdates_total", "failed_isr_updates"),
 )
 
+ACKNOWLEDGE_TYPES = {1: "Accept", 2: "Release", 3: "Reject", 4: "Renew"}
+"""The numbers of `AcknowledgeType`, which is imported with the first share group."""
+
 GROUP_STATES = (
     ("numgroupspreparingrebalance", ClassicGroupState.PREPARING_REBALANCE),
     ("numgroupscompletingrebalance", ClassicGroupState.COMPLETING_REBALANCE),
@@ -88,7 +92,7 @@ def broker_samples(source: MetricsContext) -> Iterator[Sample]:
 
     labels = (str(source.context.broker_id), source.context.cluster_id, version("odradek"))
     yield "odradek_broker_info", labels, 1
-    yield "kafka_server_kafkaserver_brokerstate", (), RUNNING
+    yield "kafka_server_kafkaserver_brokerstate", (), source.state()
     for task, count in (source.supervisor.failures + source.timers.failures).items():
         yield "odradek_background_task_failures_total", (task,), count
 
@@ -186,9 +190,13 @@ def log_samples(source: MetricsContext) -> Iterator[Sample]:
         yield _LOG + "size", labels, log.size
         yield _LOG + "numlogsegments", labels, len(log.segments)
     offline = 0
+    refused = source.context.replica_manager.refused_writes
     for directory in source.context.log_manager.directories:
         offline += not directory.is_online
         yield "kafka_log_logmanager_logdirectoryoffline", (directory.path,), not directory.is_online
+        yield "odradek_log_directory_full", (directory.path,), refused.is_full(directory.path)
+    for (error, path), count in list(refused.counts.items()):
+        yield "odradek_refused_writes_total", (error.name, path), count
     yield "kafka_log_logmanager_offlinelogdirectorycount", (), offline
 
 
@@ -336,12 +344,45 @@ def group_samples(source: MetricsContext) -> Iterator[Sample]:
     consumer_groups = source.context.coordinators.group.consumer_groups
     consumer_states = Counter(group.state for group in consumer_groups)
     offsets += sum(len(group.offsets) for group in consumer_groups)
+    streams_groups = source.context.coordinators.group.streams_groups
+    streams_states = Counter(group.state for group in streams_groups)
+    offsets += sum(len(group.offsets) for group in streams_groups)
     yield _GROUPS + "numoffsets", (), offsets
     yield _GROUP_COORDINATOR + "group_count", ("classic",), len(groups)
     yield _GROUP_COORDINATOR + "group_count", ("consumer",), len(consumer_groups)
     for consumer_state in ConsumerGroupState:
         labels = (consumer_state.value.lower(),)
         yield _GROUP_COORDINATOR + "consumer_group_count", labels, consumer_states[consumer_state]
+    share_states = Counter(group.state for group in source.context.coordinators.group.share_groups)
+    yield _GROUP_COORDINATOR + "group_count", ("share",), share_states.total()
+    for share_state in ShareGroupState:
+        labels = (share_state.value.lower(),)
+        yield _GROUP_COORDINATOR + "share_group_count", labels, share_states[share_state]
+    yield _GROUP_COORDINATOR + "group_count", ("streams",), len(streams_groups)
+    for streams_state in StreamsGroupState:
+        labels = (streams_state.value.lower(),)
+        yield _GROUP_COORDINATOR + "streams_group_count", labels, streams_states[streams_state]
+
+
+def share_samples(source: MetricsContext) -> Iterator[Sample]:
+    """What share groups do with the partitions that are led here."""
+    manager = source.context.coordinators.made_share_partitions
+    sessions = () if manager is None else tuple(manager.sessions)
+    yield _SHARE_SESSIONS + "sharesessionscount", (), len(sessions)
+    yield (
+        _SHARE_SESSIONS + "sharepartitionscount",
+        (),
+        sum(len(each.partitions) for each in sessions),
+    )
+    for number, name in ACKNOWLEDGE_TYPES.items():
+        count = 0 if manager is None else manager.acknowledged[number]
+        yield "kafka_server_sharegroupmetrics_recordacknowledgements_total", (name,), count
+    for led in () if manager is None else list(manager.led):
+        if led.records is not None:
+            labels = (led.key.group_id, *map(str, led.requested.topic_partition))
+            yield _SHARE_PARTITION + "inflightmessagecount", labels, led.records.in_flight
+            yield _SHARE_PARTITION + "inflightbatchcount", labels, led.records.range_count
+            yield _SHARE_PARTITION + "acquisitionlocktimeout_total", labels, led.lock_timeouts
 
 
 def _connection_rate_samples(source: MetricsContext) -> Iterator[Sample]:
@@ -399,6 +440,15 @@ def quota_samples(source: MetricsContext) -> Iterator[Sample]:
         yield "kafka_server_controllermutation_throttle_time", sharing, throttle_ms
 
 
+def client_samples(source: MetricsContext) -> Iterator[Sample]:
+    """How many clients push metrics, and how much of that is kept."""
+    metrics = source.context.client_metrics
+    clients = list(metrics.clients())
+    yield "odradek_client_metrics_clients", (), len(clients)
+    yield "odradek_client_metrics_series", (), sum(len(each.series) for each in clients)
+    yield "odradek_client_metrics_dropped_series_total", (), metrics.dropped_series
+
+
 READERS: tuple[Reader, ...] = (
     broker_samples,
     replica_samples,
@@ -411,4 +461,6 @@ READERS: tuple[Reader, ...] = (
     log_samples,
     controller_samples,
     group_samples,
+    share_samples,
+    client_samples,
 )

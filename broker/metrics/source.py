@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ...replication.fetcher.manager import FetcherManager
 from ...runtime.supervisor import Supervisor
 from ...runtime.timers import Timers
+from ..broker_state import BrokerState
 from ..network.server import Server
 from ..request.context import HandlerContext
 from ..request.dispatch import Dispatcher
@@ -21,3 +23,4 @@ class MetricsContext(NamedTuple):
     fetchers: FetcherManager
     supervisor: Supervisor
     timers: Timers
+    state: Callable[[], BrokerState]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ANONYMOUS = "User:ANONYMOUS"
+NO_SOFTWARE = ("unknown", "unknown")
+"""Name and version of a client that has not said them (ClientInformation.EMPTY)."""
 
 PRODUCES_WAITING_MAX = 256
 """So many of one connection wait for replicas before no more are read."""
@@ -84,6 +86,7 @@ class Connection:
         "_on_ready",
         "backlog",
         "challenge",
+        "client_software",
         "dispatcher",
         "has_used_its_turn",
         "implicit_session",
@@ -94,6 +97,7 @@ class Connection:
         "is_parked",
         "listener_name",
         "memos",
+        "on_closed",
         "output",
         "peer",
         "principal",
@@ -119,6 +123,7 @@ class Connection:
         self.principal = ANONYMOUS
         self.is_broker = False
         self.challenge = b""
+        self.client_software = NO_SOFTWARE
         self.reader = FrameReader(frame_bytes_max)
         self.output: list[Any] = []
         self.unsent_bytes = 0
@@ -129,6 +134,7 @@ class Connection:
         self.backlog: deque[WaitingFrames | FrameReader] = deque()
         self.memos: dict[int, ConnectionMemo] = {}
         self.implicit_session: ImplicitSession | None = None
+        self.on_closed: Callable[[], None] | None = None
         self.is_parked = False
         self.is_held = False
         self.throttles = 0
@@ -311,6 +317,15 @@ class Connection:
     def fail(self, reason: str) -> None:
         """Close for the peer's fault: nothing more is read; answers due so far are sent."""
         logger.warning("closing the connection from %s: %s", self.peer, reason)
+        self._close_behind_answers()
+
+    def fail_login(self, reason: str) -> None:
+        """The same where a login failed. Its lines are limited apart from all others: whoever
+        guesses passwords must not hide why other connections are closed."""
+        logger.warning("closing the connection from %s, whose login failed: %s", self.peer, reason)
+        self._close_behind_answers()
+
+    def _close_behind_answers(self) -> None:
         self.is_closing = True
         self.backlog.clear()
         self._on_ready()
@@ -331,6 +346,8 @@ class Connection:
         self._on_ready = _nobody_waits  # it is the transport's, and knows this: a cycle
         if self.implicit_session is not None:
             self.implicit_session.close()
+        if self.on_closed is not None:
+            self.on_closed()
 
 
 def _nobody_waits() -> None:

@@ -25,6 +25,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ...common.log_lines import one_class
 from ...config.dynamic.dynamic_config import DynamicConfig
 from ...runtime.clock import Clock
 
@@ -36,8 +37,6 @@ logger = logging.getLogger(__name__)
 UNLIMITED: Final = 2**31 - 1
 VICTIMS_SHARE: Final = 16
 """Of the connections, one in so many at most is chosen in one look at all of them."""
-LOG_INTERVAL_MS: Final = 10_000
-"""The same is said once in so long, with how often it happened."""
 ACCEPT_AGAIN_MS: Final = 1000
 """Whoever may accept nothing looks again after so long: settings may change."""
 THROTTLED_MAX: Final = 128
@@ -141,8 +140,6 @@ class ConnectionQuotas:
         self._unread: dict[Countable, int] = {}
         """Bytes of answers that wait; whose client has taken nothing for longest is first."""
         self._unread_bytes = 0
-        self._unlogged: Counter[str] = Counter()
-        self._log_again_ms: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -330,14 +327,9 @@ class ConnectionQuotas:
         return self._overrides.get(host, default)
 
     def _note(self, reason: str, text: str) -> None:
-        """Log the first of a reason, and from time to time how many there were since."""
+        """Count it, and log it: of a reason the log has a line a minute."""
         self.refused[reason] += 1
-        self._unlogged[reason] += 1
-        now_ms = self._clock.monotonic_ms()
-        if now_ms >= self._log_again_ms.get(reason, now_ms):
-            self._log_again_ms[reason] = now_ms + LOG_INTERVAL_MS
-            logger.warning("connections closed by %s: %d, %s", reason, self._unlogged[reason], text)
-            self._unlogged[reason] = 0
+        logger.warning("a connection is closed by %s: %s", reason, text, extra=one_class(reason))
 
 
 def host_of(peer: str) -> str:

@@ -33,10 +33,10 @@ from .connection_quotas import (
 )
 from .fair_order import (
     PASS_MS,
-    PASS_SECONDS,
     REQUESTS_PER_TURN_MAX,
     FairOrder,
     Turns,
+    fits_in_pass,
     requests_per_turn,
 )
 from .request_memory import RECEIVE_BYTES, RequestMemory
@@ -54,10 +54,16 @@ IDLE_CHECK_EVERY_MS = 30_000
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 ACCEPTS_PER_PASS_MAX = 16
 """Clients can connect faster than they are accepted: those that are served come in between."""
+MEASURED_TURNS_MIN = 32
+"""So many turns of a new connection are measured, also alone, or fewer if these are short: others
+may come at any time, before which those of short turns are served first."""
+TIMERS_AT_A_TIME = 64
+"""So many of those that are due are run before sockets are looked at: some milliseconds of work."""
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER of a socket whose peer is reset, since it is not served."""
 
+_IN = select.EPOLLIN
 _READ = select.EPOLLIN | select.EPOLLRDHUP
 _GONE = select.EPOLLHUP | select.EPOLLERR
 """Both directions are over. A peer that only will send no more (EPOLLRDHUP) is still owed
@@ -76,6 +82,7 @@ class Link:
         "host",
         "is_dirty",
         "last_active_ms",
+        "measured_turns",
         "socket",
         "turns",
         "unread_bytes",
@@ -99,6 +106,7 @@ class Link:
         self.unread_bytes = 0
         self.last_active_ms = now_ms - 1  # before it was accepted: it was not used yet
         self.turns = turns
+        self.measured_turns = 0
         self.connection: Connection
 
     @property
@@ -175,6 +183,8 @@ class EpollTransport:
         self._pass_ends_ms = 0
         self._epoll = select.epoll()
         self._links: dict[int, Link] = {}
+        self._known: dict[int, Link] = {}
+        """Those whose turns need not be measured while nobody else is ready."""
         self._listeners: dict[int, tuple[socket.socket, str, ConnectionFactory]] = {}
         self._arena = memoryview(bytearray(ARENA_BYTES))
         self._parking: trio.CancelScope | None = None
@@ -310,8 +320,8 @@ class EpollTransport:
         self._pass_ends_ms = self._now_ms + PASS_MS
         if len(events) == 1 and not self._unfinished:  # as most passes are: nobody else is ready
             fd, event = events[0]
-            link = self._links.get(fd)
-            if link is not None and event == select.EPOLLIN:
+            link = self._known.get(fd)
+            if link is not None and event == _IN:
                 self._was_contended = False
                 link.connection.requests_per_turn = REQUESTS_PER_TURN_MAX
                 self._pass_bytes = self._receive(link, event, 0)
@@ -337,7 +347,7 @@ class EpollTransport:
         arena_position = 0
         began = now = self._seconds()
         for index, link in enumerate(order):
-            if now - began >= PASS_SECONDS:
+            if index and not fits_in_pass(link, now - began):
                 self._unfinished += [each for each in order[index:] if each.connection.backlog]
                 break
             if arena_position > ARENA_BYTES - RECEIVE_BYTES:
@@ -345,14 +355,23 @@ class EpollTransport:
                 arena_position = 0
                 now = self._seconds()
             link.connection.requests_per_turn = requests
-            arena_position += self._give_turn(link, ready[link], arena_position)
+            taken, is_request = self._give_turn(link, ready[link], arena_position)
+            arena_position += taken
             ended = self._seconds()
-            self._order.note_turn(link, ended - now)
+            self._order.note_turn(link, ended - now, is_request=is_request)
+            link.measured_turns += 1
+            is_known = link.turns.saved_seconds >= 0 or link.measured_turns >= MEASURED_TURNS_MIN
+            if is_known and not link.connection.is_closed:  # its descriptor may be another's soon
+                self._known[link.fd] = link
             now = ended
         self._pass_bytes = arena_position
 
-    def _give_turn(self, link: Link, event: int, arena_position: int) -> int:
-        """Send, go on or receive; returns how much of the arena that took."""
+    def _give_turn(self, link: Link, event: int, arena_position: int) -> tuple[int, bool]:
+        """Send, go on or receive.
+
+        Returns how much of the arena that took, and whether a request was handled, or its beginning
+        received.
+        """
         connection = link.connection
         if event & select.EPOLLOUT:
             link.last_active_ms = self._now_ms
@@ -361,9 +380,11 @@ class EpollTransport:
             connection.start_turn(self._pass_ends_ms)
             connection.process_backlog()
             link.on_ready()
-        elif event & ~select.EPOLLOUT and not connection.is_closed:
-            return self._receive(link, event, arena_position)
-        return 0
+            return 0, True
+        if event & ~select.EPOLLOUT and not connection.is_closed:
+            taken = self._receive(link, event, arena_position)
+            return taken, taken > 0
+        return 0, False
 
     def _finish_pass(self) -> None:
         self._flush()
@@ -490,6 +511,7 @@ class EpollTransport:
         """Close a connection, unless that was done."""
         if self._links.get(link.fd) is link:
             del self._links[link.fd]
+            self._known.pop(link.fd, None)
             self._epoll.unregister(link.fd)
             link.socket.close()
             link.connection.closed()
@@ -559,10 +581,10 @@ class EpollTransport:
                 self.close_link(link)
 
 
-def run_due_timers(timers: Timers, now_ms: int) -> None:
-    """Do what is due; what fails is logged, for the loop goes on."""
+def run_due_timers(timers: Timers, now_ms: int, most: int = TIMERS_AT_A_TIME) -> None:
+    """Do what is due, or the first of it; what fails is logged, for the loop goes on."""
     try:
-        timers.run_due(now_ms)
+        timers.run_due(now_ms, most)
     except ExceptionGroup as failed:
         for failure in failed.exceptions:
             logger.error("%s", failure.__notes__[-1], exc_info=failure)

@@ -148,7 +148,8 @@ class Server:
         """The clock was advanced: do what is due now; no connection has idled meanwhile."""
         if self._epoll is not None:
             self._epoll.time_jumped(milliseconds)
-        run_due_timers(self._timers, self._clock.monotonic_ms())
+        now_ms = self._clock.monotonic_ms()
+        run_due_timers(self._timers, now_ms, len(self._timers))
         self.finish_outside_work()
 
     def stop_accepting(self) -> None:

@@ -103,7 +103,8 @@ class StreamTransport:
         """Returns when it ended."""
         link.take_turn(self._clock.monotonic_ms() + PASS_MS)
         ended = self._seconds()
-        self._order.note_turn(link, ended - began)
+        is_whole = not link.connection.reader.has_unfinished_frame
+        self._order.note_turn(link, ended - began, is_request=is_whole)
         return ended
 
     async def turn_of(self, link: StreamLink) -> None:

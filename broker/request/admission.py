@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from .authorization import Authorizations, AuthorizeSomewhere, IsBroker, without_authorizer
 from .requests import Request
 

@@ -131,6 +131,6 @@ def refuse(
             return
         if request is not None and response is not None:
             request.answer(response)
-        connection.fail(reason)
+        connection.fail_login(reason)
 
     connection.dispatcher.call_later(authenticator.failure_delay_ms, close)

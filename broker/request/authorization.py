@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from .requests import ClientConnection, Request
 
 Authorize = Callable[[Request[object], str, str, str], bool]

@@ -11,7 +11,7 @@ from .authorization import Authorizations, AuthorizeSomewhere, IsBroker
 
 if TYPE_CHECKING:
     from ...config.broker_config import BrokerConfig
-    from ...runtime.long_work import Steps
+    from ...runtime.steps import Steps
     from ...security.authorizer.acl_authorizer import AclAuthorizer
     from ...security.authorizer.python_authorizer import PythonAuthorizer
     from .requests import Request

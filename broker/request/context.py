@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..interbroker.feature_follower import FeatureFollower
     from ..interbroker.registered_brokers import RegisteredBrokers
     from ..store_comparison import StoreReferences
+    from ..telemetry.client_metrics import ClientMetrics
     from .admission import Admission
     from .authorization import Authorize
     from .fetch_sessions import FetchSessionCache
@@ -37,7 +38,7 @@ class HandlerContext:
 
     Attributes:
         config: the settings, which change while the broker runs.
-        client_metrics: the subscriptions to clients' metrics, by name.
+        client_metrics: what clients are to push of their metrics, and have pushed.
         coordinators: of groups and transactions, each made when it is first needed.
         registrations: the APIs that are served.
         admission: says until when what a request was allowed, and found, still holds.
@@ -53,7 +54,7 @@ class HandlerContext:
     cluster_id: str
     config: DynamicConfig
     group_configs: GroupConfigs
-    client_metrics: MutableMapping[str, Mapping[str, str]]
+    client_metrics: ClientMetrics
     config_manager: ConfigManager
     clock: Clock
     metadata_cache: MetadataCache

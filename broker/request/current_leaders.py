@@ -6,7 +6,7 @@ ask for metadata first. Only refusals come here. Source: Kafka's KafkaApis (getC
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
@@ -17,6 +17,14 @@ from .context import HandlerContext
 FIRST_PRODUCE_VERSION = 10
 FIRST_FETCH_VERSION = 16
 NOBODY = -1
+
+AnswerT = TypeVar(
+    "AnswerT",
+    messages.ProduceResponse,
+    messages.FetchResponse,
+    messages.ShareFetchResponse,
+    messages.ShareAcknowledgeResponse,
+)
 
 
 class CurrentLeader(NamedTuple):
@@ -56,6 +64,16 @@ def current_leader(
     return CurrentLeader(leader_id, leader_epoch, node)
 
 
+def add_endpoint(answer: AnswerT, node: BrokerNode | None) -> None:
+    """Put a leader's address into an answer, once; None is nowhere to be reached."""
+    if node is None or any(each.node_id == node.broker_id for each in answer.node_endpoints):
+        return
+    endpoint = answer.NodeEndpoint(
+        node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+    )
+    answer.node_endpoints.append(endpoint)
+
+
 def tell_producer(
     context: HandlerContext,
     version: int,
@@ -76,19 +94,10 @@ def tell_producer(
     """
     if version >= FIRST_PRODUCE_VERSION and refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         found = current_leader(context, topic_partition, listener_name)
-        response = messages.ProduceResponse
-        refused.current_leader = response.LeaderIdAndEpoch(
+        refused.current_leader = answer.LeaderIdAndEpoch(
             leader_id=found.leader_id, leader_epoch=found.leader_epoch
         )
-        node = found.node
-        if node is not None and all(
-            each.node_id != node.broker_id for each in answer.node_endpoints
-        ):
-            answer.node_endpoints.append(
-                response.NodeEndpoint(
-                    node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
-                )
-            )
+        add_endpoint(answer, found.node)
 
 
 def tell_fetcher(
@@ -127,16 +136,8 @@ def tell_fetcher(
     if name is not None:
         topic_partition = TopicPartition(name, refused.partition_index)
         found = current_leader(context, topic_partition, listener_name)
-        response = messages.FetchResponse
-        refused.current_leader = response.LeaderIdAndEpoch(
+        refused.current_leader = answer.LeaderIdAndEpoch(
             leader_id=found.leader_id, leader_epoch=found.leader_epoch
         )
-        node = None if is_from_follower else found.node
-        if node is not None and all(
-            each.node_id != node.broker_id for each in answer.node_endpoints
-        ):
-            answer.node_endpoints.append(
-                response.NodeEndpoint(
-                    node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
-                )
-            )
+        if not is_from_follower:
+            add_endpoint(answer, found.node)

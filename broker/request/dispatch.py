@@ -11,6 +11,7 @@ import logging
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ...common.errors import ErrorCode, KafkaError
@@ -21,8 +22,10 @@ from ...protocol.error_response import error_response_in_steps
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import kept_in_own_memory
 from ...protocol.headers import read_request_header
-from ...runtime.long_work import run_at_once, run_in_steps, take_step, take_step_in_turn
+from ...runtime.long_work import run_in_steps, take_step, take_step_in_turn
+from ...runtime.steps import run_at_once
 from ...runtime.timers import Timers
+from ...runtime.work_room import WorkRoom
 from ..handlers.registry import Registration
 from .context import HandlerContext
 from .fast_path.memo import REPEATS_FROM, AnyMemo
@@ -40,13 +43,19 @@ from .route import Route
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
-    from ...runtime.long_work import Steps
+    from ...runtime.steps import Steps
     from .quotas.quota_stage import Entry, QuotaStage
 
 logger = logging.getLogger(__name__)
 
 LONG_FRAME_BYTES = 32 << 10
 """A longer request may have more elements than are decoded in a step."""
+DECODED_BYTES_MAX: Final = 16 << 20
+"""So much memory those requests take that need more than a step to decode, until they are handled.
+What is decoded within a step, as 4,000 partitions are, does not count."""
+DECODED_BYTES_PER_BYTE: Final = 40
+"""What a request takes while it is handled, to a byte of its frame: a partition of a Fetch has some
+30 bytes there, and objects of 1.2 KB for what is requested, found and answered."""
 
 MEMOS: Final = {
     ApiKey.PRODUCE: "produce.ProduceMemo",
@@ -112,6 +121,11 @@ class Dispatcher:
         self.is_plain = self.uses_memos = self._admission.may_be_remembered
         self.throttled = 0
         self._timers = Timers() if timers is None else timers
+        self._decoded = WorkRoom[Request[object]](
+            DECODED_BYTES_MAX, lambda request: not request.connection.is_closed
+        )
+        self._in_steps: set[Request[object]] = set()
+        """Those of `_decoded` that leave it at the end of a handler's steps."""
         self._routes: dict[int, Route] = {}
         self._held: list[ClientConnection] | None = None
 
@@ -201,15 +215,12 @@ class Dispatcher:
             session = connection.implicit_session
             if session is not None and session.key == route_key and self.uses_memos:
                 body = session.decode(frame, position)
-            if body is None:
-                if frame.nbytes > LONG_FRAME_BYTES:
-                    decoded = take_step(route.decode_in_steps(frame, position))
-                    if decoded is None:
-                        self._take_long(connection, route, frame)
-                        return
-                    body = decoded[0][0]
-                else:
-                    body = route.decode(frame, position)[0]
+            if body is None and frame.nbytes <= LONG_FRAME_BYTES:
+                body = route.decode(frame, position)[0]
+            elif body is None or type(body) is GeneratorType:
+                body = self._decode_long(connection, route, frame, position, body)
+                if body is None:
+                    return
         except ProtocolError as error:
             raise ProtocolError(f"{route.name} v{route.api_version}: {error}") from None
         request = Request(route, correlation_id, client_id or "", body, connection)
@@ -292,6 +303,12 @@ class Dispatcher:
         if take_step(work) is None:
             self.context.start_task(self._go_on, work, connection)
 
+    def answer_in_turn(self, request: Request[object], work: Steps[Message | Parked]) -> None:
+        """Answer with what some work returns, whose first step, too, waits for its turn."""
+        self.context.start_task(
+            self._go_on, self._answer_in_steps(request, work), request.connection
+        )
+
     async def _go_on(self, work: Steps[None], connection: ClientConnection) -> None:
         """The steps behind the first, each in its turn, while there is somebody to answer."""
         while not connection.is_closed:
@@ -302,12 +319,19 @@ class Dispatcher:
     def _answer_in_steps(
         self, request: Request[object], work: Steps[Message | Parked]
     ) -> Steps[None]:
+        if request.is_long:
+            self._in_steps.add(request)
         try:
-            response = yield from work
-        except Exception as error:
-            response = yield from _error_answer(request, _refusal_for(request, error))
-        if not isinstance(response, Parked):
-            yield from request.answer_in_steps(response)
+            try:
+                response = yield from work
+            except Exception as error:
+                response = yield from _error_answer(request, _refusal_for(request, error))
+            if not isinstance(response, Parked):
+                yield from request.answer_in_steps(response)
+        finally:
+            if request.is_long:
+                self._in_steps.discard(request)
+                self._decoded.leave(request)
 
     def _refuse(self, request: Request[object], refusal: KafkaError) -> None:
         """Answer a request of any length with an error."""
@@ -325,32 +349,76 @@ class Dispatcher:
             request.buffers is None and bool(connection.unanswered)
         )
 
-    def _take_long(self, connection: ClientConnection, route: Route, frame: memoryview) -> None:
-        """Decode a long request beside the others', and handle it then."""
-        correlation_id, client_id, position = read_request_header(frame)
-        request = LongRequest(route, correlation_id, client_id or "", None, connection)
+    def _decode_long(
+        self,
+        connection: ClientConnection,
+        route: Route,
+        frame: memoryview,
+        position: int,
+        known: Steps[object | None] | None,
+    ) -> object | None:
+        """The body of a request that may be long; None: it is decoded beside the others', and
+        handled then.
+
+        Args:
+            known: decodes it, or returns None, if it is known to its connection's session.
+        """
+        if known is not None:
+            taken = take_step(known)
+            if taken is not None:
+                known, body = None, taken[0]
+                if body is not None:
+                    return body
+        if known is None:
+            decoded = take_step(route.decode_in_steps(frame, position))
+            if decoded is not None:
+                return decoded[0][0]
+        correlation_id, client_id, _ = read_request_header(frame)
+        request = LongRequest[object](route, correlation_id, client_id or "", None, connection)
         connection.unanswered.append(request)
         connection.is_parked = True
         self.context.start_task(
-            self._decode_and_handle, request, kept_in_own_memory(frame), position
+            self._decode_and_handle, request, kept_in_own_memory(frame), position, known
         )
+        return None
 
     async def _decode_and_handle(
-        self, request: Request[object], frame: memoryview, position: int
+        self,
+        request: LongRequest[object],
+        frame: memoryview,
+        position: int,
+        known: Steps[object | None] | None,
     ) -> None:
+        if not await self._decoded.enter(request, DECODED_BYTES_PER_BYTE * frame.nbytes):
+            return
+        try:
+            await self._decode(request, frame, position, known)
+            if request.body is not None and not request.connection.is_closed:
+                self._admit(request)
+        finally:
+            if request not in self._in_steps:
+                self._decoded.leave(request)
+
+    async def _decode(
+        self,
+        request: LongRequest[object],
+        frame: memoryview,
+        position: int,
+        known: Steps[object | None] | None,
+    ) -> None:
+        """Decode a request's body, unless its connection is closed, or is closed for it."""
         route, connection = request.route, request.connection
         try:
-            work = route.decode_in_steps(frame, position)
-            request.body = (await run_in_steps(work))[0]
+            if known is not None:
+                request.body = await run_in_steps(known)
+            if request.body is None and not connection.is_closed:
+                work = route.decode_in_steps(frame, position)
+                request.body = (await run_in_steps(work))[0]
         except ProtocolError as error:
             connection.fail(f"{route.name} v{route.api_version}: {error}")
-            return
         except Exception:
             connection.fail(f"{route.name} v{route.api_version} could not be decoded")
             raise
-        if connection.is_closed:
-            return
-        self._admit(request)
 
     async def _answer_when_done(self, request: Request[object], task: Task[Message]) -> None:
         try:

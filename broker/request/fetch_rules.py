@@ -9,7 +9,8 @@ from ...common.sentinels import READ_COMMITTED
 from ...protocol import messages
 from ...replication.partition.partition import FetchIsolation
 from ...replication.read.fetch import FetchParams, FetchPartitionData
-from ...runtime.long_work import Steps, in_batches
+from ...replication.read.reading import PARTITIONS_PER_PIECE
+from ...runtime.steps import Steps, in_batches
 from .context import HandlerContext
 from .current_leaders import tell_fetcher
 from .fetch_sessions import FetchSession, PartitionKey
@@ -23,9 +24,6 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 PARTITION_BYTES = 40
 """About what a partition takes in an answer, besides its records."""
-
-PARTITIONS_PER_PIECE = 4
-"""So many partitions of a long request are one item of its steps."""
 
 Results = Sequence[tuple[PartitionKey, FetchPartitionData]]
 """What partitions answer, by what the request calls them."""
@@ -115,7 +113,15 @@ def fetch_response_in_steps(
     answer = messages.FetchResponse(session_id=session.id if session is not None else 0)
     for batch in in_batches(results, PARTITIONS_PER_PIECE):
         piece = fetch_response(context, request, session, batch, is_full=is_full)
-        answer.responses += piece.responses  # a topic may stand there again
+        for topic in piece.responses:
+            before = answer.responses[-1] if answer.responses else None
+            if before is not None and (before.topic, before.topic_id) == (
+                topic.topic,
+                topic.topic_id,
+            ):
+                before.partitions += topic.partitions
+            else:
+                answer.responses.append(topic)
         for endpoint in piece.node_endpoints:
             if endpoint.node_id not in {each.node_id for each in answer.node_endpoints}:
                 answer.node_endpoints.append(endpoint)

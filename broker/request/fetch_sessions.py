@@ -20,12 +20,17 @@ from ...protocol import messages
 from ...replication.purgatory.delayed_fetch import FetchPurgatory
 from ...replication.purgatory.idle_partition_cache import IdlePartition, IdlePartitionCache
 from ...replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
+from ...replication.read.reading import PARTITIONS_AT_ONCE
 from ...replication.read.replica_selector import SelectReplica
+from ...runtime.steps import Steps
 
 INITIAL_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000
 """How long a session must be unused before another may take its place."""
+IMPLICIT_PARTITIONS_MAX = 16_384
+"""So many partitions are remembered of all clients that fetch without a session (KIP-227): 1.4 KB
+each. Fetches beyond are answered just so, and cost as much as in Kafka."""
 
 Terms = tuple[object, ...]
 """What of a whole fetch decides what its reader sees of each partition."""
@@ -212,12 +217,20 @@ class FetchSession(IdlePartitionCache):
         if len(self.partitions) > 1:
             self.move_to_end((requested.key,))
 
-    def requested_partitions(self) -> list[RequestedPartition]:
-        """The requests for the active partitions, in the session's order."""
+    def requested_partitions(self) -> list[RequestedPartition] | None:
+        """The requests for the active partitions, in the session's order; None: they are many."""
         active = self.active
-        if len(active) < 2:
+        count = len(active)
+        if count < 2:
             return [each.requested for each in active.values()]
+        if count > PARTITIONS_AT_ONCE:
+            return None
         return [each.requested for each in sorted(active.values(), key=_place_of)]
+
+    def requested_in_steps(self) -> Steps[list[RequestedPartition]]:
+        """The same of many, as work; to sort them takes no longer than a step."""
+        yield
+        return [each.requested for each in sorted(self.active.values(), key=_place_of)]
 
     def mark_idle(self, key: PartitionKey, idle: IdlePartition) -> None:
         """A partition was just answered as it is: until it changes, no fetch has to look at it."""
@@ -262,7 +275,7 @@ def _place_of(cached: CachedPartition) -> int:
 
 
 class FetchSessionCache:
-    """All sessions of a broker.
+    """All sessions of a broker, and how much room there is for those without a number.
 
     Args:
         slots_max: most sessions kept (`max.incremental.fetch.session.cache.slots`).
@@ -271,6 +284,7 @@ class FetchSessionCache:
 
     Attributes:
         evictions: how many sessions were evicted for others.
+        implicit_partitions: what the sessions without a number have, which are not kept here.
     """
 
     def __init__(self, slots_max: int, rng: random.Random, purgatory: FetchPurgatory) -> None:
@@ -279,6 +293,11 @@ class FetchSessionCache:
         self._purgatory = purgatory
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
+        self.implicit_partitions = 0
+
+    def has_implicit_room(self, partitions: int) -> bool:
+        """Whether sessions without a number may have so many partitions more."""
+        return self.implicit_partitions + partitions <= IMPLICIT_PARTITIONS_MAX
 
     def __iter__(self) -> Iterator[FetchSession]:
         """All of them."""

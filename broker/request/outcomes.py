@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeAlias, TypeVar,
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
-    from ...runtime.long_work import Steps
+    from ...runtime.steps import Steps
 
 ParametersT = ParamSpec("ParametersT")
 ResponseT = TypeVar("ResponseT", bound="Message")

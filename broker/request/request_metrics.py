@@ -16,7 +16,7 @@ from ...protocol.error_response import ERROR_CODE_FIELDS
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
-    from ...runtime.long_work import Steps
+    from ...runtime.steps import Steps
 
 PRECISION_BITS = 5
 """A bucket is at most 1/32 of its value wide."""

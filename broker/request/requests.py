@@ -16,8 +16,9 @@ from .route import FramePart, Route
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Encoder, Message
-    from ...runtime.long_work import Steps
+    from ...runtime.steps import Steps
     from ...security.authenticator.sasl_authenticator import SaslAuthenticator
+    from .outcomes import Parked
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class ImplicitSession(Protocol):
 
     def decode(self, frame: memoryview, position: int) -> object | None:
         """A request's body from a position on, as far as it is not known; None if all of it has
-        to be decoded. A long one is not decoded in steps."""
+        to be decoded. A generator is work that returns the same: there is much that is new."""
 
     def close(self) -> None:
         """The connection is closed."""
@@ -137,6 +138,9 @@ class RequestStages(Protocol):
     def begin(self, work: Steps[None], connection: ClientConnection) -> None:
         """Do a connection's work: at once if it takes one step, else beside the other requests."""
 
+    def answer_in_turn(self, request: Request[object], work: Steps[Message | Parked]) -> None:
+        """Answer with what some work returns, whose first step, too, waits for its turn."""
+
 
 class ClientConnection(Protocol):
     """The connection that a request came by: whose it is, and the order of its answers."""
@@ -150,6 +154,7 @@ class ClientConnection(Protocol):
     principal: str
     is_broker: bool
     challenge: bytes
+    client_software: tuple[str, str]
     is_closed: bool
     is_parked: bool
     is_held: bool
@@ -160,6 +165,7 @@ class ClientConnection(Protocol):
     output: list[Any]
     memos: dict[int, ConnectionMemo]
     implicit_session: ImplicitSession | None
+    on_closed: Callable[[], None] | None
 
     @property
     def authenticator(self) -> SaslAuthenticator | None:
@@ -189,6 +195,9 @@ class ClientConnection(Protocol):
 
     def fail(self, reason: str) -> None:
         """Close for the peer's fault, once the answers due are sent."""
+
+    def fail_login(self, reason: str) -> None:
+        """Close as its login failed, once the answers due are sent."""
 
 
 class Request(Accountable, Generic[BodyT_co]):
@@ -292,6 +301,10 @@ class Request(Accountable, Generic[BodyT_co]):
     def answer_after(self, work: Steps[Message]) -> None:
         """Answer with what some work returns, in steps."""
         self.connection.dispatcher.begin(self._work_and_answer(work), self.connection)
+
+    def answer_in_turn(self, work: Steps[Message | Parked]) -> None:
+        """The same, for work that many requests may have at the same time."""
+        self.connection.dispatcher.answer_in_turn(self, work)
 
     def _work_and_answer(self, work: Steps[Message]) -> Steps[None]:
         response = yield from work

@@ -14,7 +14,7 @@ from .request_metrics import ErrorCounts, RequestTimes
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Encoder, Message
-    from ...runtime.long_work import Steps
+    from ...runtime.steps import Steps
     from ...storage.io.file_slice import FileSlice
     from ...storage.io.files import Buffer
 

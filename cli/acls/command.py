@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="List, add and remove ACLs, and explain why something is allowed or refused.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 

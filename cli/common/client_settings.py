@@ -96,6 +96,6 @@ def why_nobody_answers(addresses: list[str], tls: SSLContext | None) -> str | No
         except ssl.SSLError as error:
             reason = (error.reason or str(error)).lower().replace("_", " ")
             return f"{address} cannot be spoken to over TLS: {reason}"
-        except OSError:
+        except (OSError, ValueError):  # a name that cannot be one is a ValueError
             continue
     return None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
+PACKAGE = __name__.partition(".")[0]
 CONNECT_TIMEOUT_MS = 5_000
 REQUEST_TIMEOUT_MS = 30_000
 
@@ -54,6 +55,8 @@ def with_client(
         command_config: a file of settings.
         allow_auto_create_topics: whether asking for a topic may create it.
     """
+    import logging
+
     import trio
 
     from ...client.client import KafkaClient
@@ -65,6 +68,8 @@ def with_client(
         max_block_ms=REQUEST_TIMEOUT_MS,
         allow_auto_create_topics=allow_auto_create_topics,
     )
+    # What matters of what the client logs comes as an error, which is shown once.
+    logging.getLogger(PACKAGE).addHandler(logging.NullHandler())
     settings = connection_settings(command_config, defaults)
     addresses = bootstrap_addresses(bootstrap_server, settings)
 

@@ -25,26 +25,51 @@ def explain(error: BaseException) -> str | None:
 
     if isinstance(error, CommandError | SparkConnectorError | SchemaError):
         return str(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{os.fspath(error.filename)}: {error.strerror}"
-    from ...client.errors import (
-        AuthenticationError,
-        ClientError,
-        MetadataTimeoutError,
-        RequestTimeoutError,
-        UnsupportedByBrokerError,
-    )
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return f"{where}{error.strerror or str(error) or type(error).__name__}"
+    if isinstance(error, ValueError) and "surrogates not allowed" in str(error):
+        return "what was given on the command line is not UTF-8"
     from ...common.errors import KafkaError
 
     if isinstance(error, KafkaError):
         what, _, why = (error.message or "").partition(": ")
         return explain_code(error.code, what, why)
-    if isinstance(error, AuthenticationError | UnsupportedByBrokerError):
-        return str(error)
-    if isinstance(error, MetadataTimeoutError | RequestTimeoutError):
-        return f"the cluster did not answer in time: {error}"
-    if isinstance(error, ClientError):
-        return f"the cluster did not answer as it should: {error}"
+    return _explain_clients(error)
+
+
+def _explain_clients(error: BaseException) -> str | None:
+    """The sentence for what happened between the client and the cluster."""
+    from ...client.errors import (
+        ClientError,
+        DisconnectedError,
+        LogTruncationError,
+        MetadataTimeoutError,
+        PeerProtocolError,
+        RequestTimeoutError,
+    )
+    from ...client.producer.errors import ProducerFencedError
+    from ...client.properties import PropertyError
+    from ...client.security.jaas import JaasError
+    from ...client.security.tls_settings import TlsError
+    from ...protocol.errors import EncodeError, ProtocolError, UnsupportedVersionError
+    from ...protocol.sasl.errors import SaslError
+
+    openings: dict[type[BaseException] | tuple[type[BaseException], ...], str] = {
+        (MetadataTimeoutError, RequestTimeoutError): "the cluster did not answer in time: ",
+        (PeerProtocolError, ProtocolError): "what answers does not speak Kafka's protocol: ",
+        DisconnectedError: "the broker cannot be reached, or has gone: ",
+        LogTruncationError: "records were lost; read on with --from-beginning or --offset: ",
+        ProducerFencedError: "another producer has taken over: ",
+        ClientError: "",
+        (PropertyError, TlsError, JaasError): "a setting of --command-config cannot be used: ",
+        SaslError: "the login failed: ",
+        UnsupportedVersionError: "the broker is of another release: ",
+        EncodeError: "a value is out of the range that the protocol has: ",
+    }
+    for kinds, opening in openings.items():
+        if isinstance(error, kinds):
+            return f"{opening}{str(error) or type(error).__name__}"
     return None
 
 
@@ -62,6 +87,14 @@ def explain_code(code: ErrorCode, what: str | None = None, why: str | None = Non
         ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop its consumers first",
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group reads this topic; stop its consumers first",
         ErrorCode.INVALID_REGULAR_EXPRESSION: "that is no regular expression (in RE2's syntax)",
+        ErrorCode.INVALID_TOPIC_EXCEPTION: "no topic can have this name: it has 1 to 249 of"
+        " ASCII's letters, digits, '.', '_' and '-'",
+        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "tokens are for who has logged in, and not"
+        " by a token; log in with --command-config FILE (security.protocol=SASL_SSL, ...)",
+        ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "the brokers issue no tokens; start them with -o"
+        " delegation.token.secret.key=SECRET",
+        ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas; see:"
+        " odradek topics describe TOPIC",
         ErrorCode.INVALID_GROUP_ID: "no group can have this name",
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id; see: odradek"
         " transactions list",

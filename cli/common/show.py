@@ -6,15 +6,22 @@ Names come from whoever made them: what is not printable in them is escaped, see
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Annotated, Any
+from unicodedata import east_asian_width
 
 import typer
 
 from ...common.escaping import escaped, escaped_json
 
+GAP = "   "
+CELL_COLUMNS_MIN = 8
 PIPE_COLUMNS = 250
+TERM_IS_DUMB = os.environ.get("TERM", "dumb") == "dumb"
 
 JsonOutput = Annotated[
     bool, typer.Option("--json", help="One JSON object a line, for other programs.")
@@ -37,25 +44,77 @@ def show_table(
     if not lines:
         note(empty)
         return
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for index, column in enumerate(columns):
-        numbers = all(isinstance(line[index], int | float | None) for line in lines)
-        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
-    for line in lines:
-        table.add_row(*(escape(_cell(cell)) for cell in line))
-    # A pipe has no width: do not fold lines that another program will read.
-    console = Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+    numbers = [
+        all(isinstance(line[at], int | float | None) for line in lines)
+        for at in range(len(columns))
+    ]
+    cells = [list(columns), *([_cell(cell) for cell in line] for line in lines)]
+    widths = _widths(cells)
     if title:
-        console.print(f"[bold]{escape(escaped(title))}[/bold]", highlight=False)
-    console.print(table)
+        print(styled(BOLD, escaped(title)))
+    rule = "─" if sys.stdout.encoding.lower().startswith("utf") else "-"
+    for index, row in enumerate(cells):
+        for line in _lines(row, widths, numbers):
+            print(styled(BOLD, line) if index == 0 else line)
+        if index == 0:
+            print(" " + rule * (sum(widths) + len(GAP) * (len(widths) - 1) + 2))
     if legend:
         for text in legend.split("\n"):
-            console.print(f"[dim]{escape(escaped(text))}[/dim]", highlight=False)
+            print(styled(DIM, escaped(text)))
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    """How wide columns are: as their widest cell, but narrower where a terminal is too narrow."""
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    if not sys.stdout.isatty():  # a pipe has no width: what reads it sees each row in one line
+        return widths
+    left = shutil.get_terminal_size().columns - len(GAP) * (len(widths) - 1) - 2
+    while sum(widths) > left and max(widths) > CELL_COLUMNS_MIN:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> Iterable[str]:
+    """The lines of a row: several, where cells are folded."""
+    folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+    for parts in zip_longest(*folded, fillvalue=""):
+        aligned = (
+            " " * (width - _width(part)) + part
+            if is_number
+            else part + " " * (width - _width(part))
+            for part, width, is_number in zip(parts, widths, numbers, strict=True)
+        )
+        yield f"  {GAP.join(aligned)}".rstrip()
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    if _width(cell) <= width:
+        return [cell]
+    lines: list[list[str]] = [[]]
+    left = width
+    for character in cell:
+        left -= _width(character)
+        if left < 0:
+            lines.append([])
+            left = width - _width(character)
+        lines[-1].append(character)
+    return ["".join(line) for line in lines]
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes: East Asian characters take two."""
+    return (
+        len(text) if text.isascii() else sum(1 + (east_asian_width(each) in "WF") for each in text)
+    )
+
+
+BOLD, DIM = "1", "2"
+
+
+def styled(style: str, text: str) -> str:
+    """The text in a style, where a terminal shows it and NO_COLOR does not forbid it."""
+    is_plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or TERM_IS_DUMB
+    return text if is_plain else f"\x1b[{style}m{text}\x1b[0m"
 
 
 def without_empty_columns(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="List, describe and delete groups of consumers, and move their offsets.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
@@ -42,7 +40,9 @@ def list_groups(
     state: Only = None,
     type_: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="NAME", help="Only classic, or only consumer groups."),
+        typer.Option(
+            "--type", metavar="NAME", help="Only classic, consumer, share or streams groups."
+        ),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -51,7 +51,9 @@ def list_groups(
     """List the groups, with their types and states.
 
     A *classic* group lets one of its consumers divide the partitions; in a *consumer* group
-    (KIP-848, `group.protocol=consumer`) the broker does.
+    (KIP-848, `group.protocol=consumer`) the broker does. The members of a *share* group (KIP-932)
+    work on the same partitions, record by record; those of a *streams* group (KIP-1071) are the
+    threads of a Kafka Streams application, and share its tasks.
 
     ```
     odradek groups list
@@ -104,6 +106,8 @@ def describe_groups(
 ) -> None:
     """Show what groups are doing: state, members, what each reads, and how far behind they are.
 
+    Of a share group it shows where each partition's first record is that is not done with; of a
+    streams group what its active tasks read, topics for repartitioning included.
     With `--json`, one object for each partition; with `--members` for each member, with
     `--state` for each group.
 
@@ -177,26 +181,53 @@ def delete_offsets(
 ) -> None:
     """Forget what a group has committed for topics that it does not read any more.
 
+    A share group, which must be without members, forgets whole topics.
+
     ```
     odradek groups delete-offsets my-group --topic old-events
     odradek groups delete-offsets my-group --topic events:0,1
     ```
     """
-    from ...client.admin.group_admin import GroupAdmin
-    from ..topics.partition_names import existing_partitions
 
-    async def ask(client: KafkaClient) -> dict[tuple[str, int], ErrorCode]:
-        partitions = await existing_partitions(client, topic)
-        return await GroupAdmin(client).delete_offsets(group, partitions)
+    from ...common.errors import ErrorCode
+
+    async def ask(client: KafkaClient) -> dict[str, ErrorCode]:
+        return await _forget(client, group, topic)
 
     refused = []
-    for (name, index), code in sorted(with_client(bootstrap_server, ask, command_config).items()):
+    for name, code in with_client(bootstrap_server, ask, command_config).items():
         if code == 0:
-            note(f"group {group} has no offset of {name}:{index} now")
+            note(f"group {group} has no offset of {name} now")
+        elif code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            refused.append(f"{name}: the group has no offset of it")
         else:
-            refused.append(explain_code(code, f"{name}:{index}"))
+            refused.append(explain_code(code, name))
     if refused:
         fail("; ".join(refused))
+
+
+async def _forget(client: KafkaClient, group: str, names: list[str]) -> dict[str, ErrorCode]:
+    """Forget offsets of partitions, or, of a share group, of topics; what became of each."""
+    from ...client.admin.group_admin import GroupAdmin
+    from ...common.errors import ErrorCode, KafkaError
+    from ..topics.partition_names import existing_partitions, parse_partitions
+
+    admin = GroupAdmin(client)
+    partitions = await existing_partitions(client, names)
+    try:
+        forgotten = await admin.delete_offsets(group, partitions)
+        return {f"{topic}:{index}": code for (topic, index), code in sorted(forgotten.items())}
+    except KafkaError as refusal:
+        if refusal.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        found = (await admin.describe([group]))[group]
+        if found is None or not found.is_share:
+            raise
+    if any(parse_partitions(name)[1] is not None for name in names):
+        fail(
+            f"group {group} is a share group, which forgets whole topics: leave out the partitions"
+        )
+    return await admin.delete_share_offsets(group, {topic for topic, _ in partitions})
 
 
 def _split(texts: list[str] | None) -> list[str]:

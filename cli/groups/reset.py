@@ -119,7 +119,8 @@ def reset_offsets(
     """Move where groups go on reading. Their consumers must be stopped.
 
     Nothing is changed without `--execute`. Offsets outside a partition are moved to its nearest
-    end.
+    end. Of a share group it is the start offset that is moved: what the group has acknowledged
+    after it is forgotten, and delivery counts begin anew.
 
     ```
     odradek groups reset-offsets my-group --topic events --to-earliest
@@ -147,10 +148,10 @@ def reset_offsets(
         from ...client.admin.group_admin import GroupAdmin
 
         admin = GroupAdmin(client)
-        names, left = await _inactive(admin, groups)
-        committed = await admin.committed(names)
+        inactive, left = await _inactive(admin, groups)
+        committed = await _standing(admin, inactive)
         plans: Plans = {}
-        for name in names:
+        for name in inactive:
             if from_csv is None:
                 partitions = await existing_partitions(client, topic or ())
                 if all_topics:
@@ -165,7 +166,7 @@ def reset_offsets(
             plans[name] = await _plan(client, name, partitions, committed[name], plan_rule)
         if execute:
             for name, plan in plans.items():
-                await _commit(admin, name, plan)
+                await _commit(admin, name, plan, is_share=inactive[name])
         return plans, left
 
     plans, left = with_client(bootstrap_server, work, command_config)
@@ -217,19 +218,22 @@ def _rule(
     return rules[0]
 
 
-async def _inactive(admin: GroupAdmin, groups: list[str] | None) -> tuple[list[str], list[str]]:
-    """The groups to move, and, of all groups, those that cannot be moved.
+async def _inactive(
+    admin: GroupAdmin, groups: list[str] | None
+) -> tuple[dict[str, bool], list[str]]:
+    """The groups to move, and whether each is a share group; and, of all, those with members.
 
     Raises CommandError where one that was named has members.
     """
-    from ...client.admin.group_descriptions import INACTIVE_STATES
+    from ...client.admin.group_descriptions import INACTIVE_STATES, SHARE
 
     if groups is None or not groups:
         listed = await admin.list_groups()
         return (
-            [each.group_id for each in listed if each.state in INACTIVE_STATES],
+            {each.group_id: each.type == SHARE for each in listed if each.state in INACTIVE_STATES},
             [each.group_id for each in listed if each.state not in INACTIVE_STATES],
         )
+    inactive = {}
     for name, group in (await admin.describe(groups)).items():
         if group is None:
             note(f"there is no group {name} yet; committing offsets makes it")
@@ -238,7 +242,19 @@ async def _inactive(admin: GroupAdmin, groups: list[str] | None) -> tuple[list[s
                 f"group {name} has members ({group.state}); stop its consumers before moving its"
                 " offsets"
             )
-    return list(dict.fromkeys(groups)), []
+        inactive[name] = group is not None and group.is_share
+    return inactive, []
+
+
+async def _standing(
+    admin: GroupAdmin, groups: dict[str, bool]
+) -> dict[str, dict[TopicPartition, int]]:
+    """Committed offsets, and of share groups start offsets."""
+    started = await admin.share_offsets(name for name, is_share in groups.items() if is_share)
+    return await admin.committed(name for name, is_share in groups.items() if not is_share) | {
+        name: {each: found.start for each, found in offsets.items() if found.start is not None}
+        for name, offsets in started.items()
+    }
 
 
 async def _plan(
@@ -258,10 +274,13 @@ async def _plan(
         fail(f"group {group}: {error}; give --to-offset or --to-earliest for it")
 
 
-async def _commit(admin: GroupAdmin, group: str, plan: dict[TopicPartition, PlannedOffset]) -> None:
+async def _commit(
+    admin: GroupAdmin, group: str, plan: dict[TopicPartition, PlannedOffset], *, is_share: bool
+) -> None:
     if not plan:
         return
-    outcomes = await admin.commit(group, {each: planned.offset for each, planned in plan.items()})
+    set_offsets = admin.alter_share_offsets if is_share else admin.commit
+    outcomes = await set_offsets(group, {each: planned.offset for each, planned in plan.items()})
     refused = {
         explain_code(code, f"group {group}, {topic}:{index}")
         for (topic, index), code in outcomes.items()

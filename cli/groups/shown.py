@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.sentinels import LATEST_TIMESTAMP
@@ -11,44 +11,41 @@ from ..common.show import note, show_table, without_empty_columns
 from ..topics.partition_names import format_partitions
 
 if TYPE_CHECKING:
-    from ...client.admin.group_descriptions import GroupDescription, GroupMember
+    from ...client.admin.group_descriptions import GroupDescription, GroupMember, ShareOffset
     from ...client.client import KafkaClient
 
 TopicPartition = tuple[str, int]
 
 STATE_MEANINGS = {
-    "Empty": "no consumer is in it; its offsets stay until they expire",
+    "Empty": "no consumer is in it; its offsets stay until they expire, of a share group for good",
     "Stable": "every member reads what it was given",
     "PreparingRebalance": "waiting for its members to join again",
     "CompletingRebalance": "waiting for its leader to divide the partitions",
     "Assigning": "the broker is dividing the partitions",
     "Reconciling": "members give partitions up and take others over",
-    "NotReady": "its topics are not ready yet",
+    "NotReady": "topics that its topology needs are missing, or do not go together",
     "Dead": "it has gone",
 }
-"""What the states of groups mean, classic and of KIP-848."""
+"""What the states of groups mean: classic, of KIP-848, KIP-932 and KIP-1071."""
 
 
 class Progress(NamedTuple):
     """How far a group has read in one partition.
 
     Attributes:
-        committed: None where it has committed nothing.
+        offset: what it has committed; the start offset of a share group, the first record that is
+            not done with. None: there is none.
         end: the next offset to be written; None without a leader to ask.
+        lag: how many records it has yet to read; None where that is not known.
+        readers: who reads it now; of a share group there may be several.
     """
 
     topic: str
     partition: int
-    committed: int | None
+    offset: int | None
     end: int | None
-    reader: GroupMember | None
-
-    @property
-    def lag(self) -> int | None:
-        """How many records it has yet to read; None where that is not known."""
-        if self.committed is None or self.end is None:
-            return None
-        return max(self.end - self.committed, 0)
+    lag: int | None
+    readers: Sequence[GroupMember]
 
 
 class StateOfGroup(NamedTuple):
@@ -80,22 +77,24 @@ class StateOfGroup(NamedTuple):
 
     def offsets_json(self) -> list[dict[str, Any]]:
         """For `--json`."""
-        return [
-            {
+        rows = []
+        for each in self.progress:
+            row: dict[str, Any] = {
                 "group": self.description.group_id,
                 "state": self.description.state,
                 "type": self.description.type,
                 "topic": each.topic,
                 "partition": each.partition,
-                "committed": each.committed,
+                "start" if self.description.is_share else "committed": each.offset,
                 "end": each.end,
                 "lag": each.lag,
-                "member": each.reader and each.reader.member_id,
-                "client": each.reader and each.reader.client_id,
-                "host": each.reader and each.reader.host,
             }
-            for each in self.progress
-        ]
+            if self.description.is_share:
+                row["members"] = [reader.member_id for reader in each.readers]
+            else:
+                row |= dict(zip(("member", "client", "host"), _reader(each), strict=True))
+            rows.append(row)
+        return rows
 
     def members_json(self) -> list[dict[str, Any]]:
         """For `--members --json`."""
@@ -124,29 +123,56 @@ async def progress_of(client: KafkaClient, names: Iterable[str]) -> list[StateOf
     from ...client.admin.group_admin import GroupAdmin
 
     admin = GroupAdmin(client)
-    described = await admin.describe(names)
-    committed = await admin.committed(described)
-    requested = {each for offsets in committed.values() for each in offsets}
-    for group in described.values():
-        if group is not None:
-            requested.update(each for member in group.members for each in member.assignment)
-    ends = await _ends(client, requested)
-    states = []
-    for name, group in described.items():
+    groups = []
+    for name, group in (await admin.describe(names)).items():
         if group is None:
             fail(f"group {name}: there is no such group; see: odradek groups list")
-        readers = {each: member for member in group.members for each in member.assignment}
-        offsets = committed.get(name, {})
+        groups.append(group)
+    committed = await admin.committed(each.group_id for each in groups if not each.is_share)
+    started = await admin.share_offsets(each.group_id for each in groups if each.is_share)
+    offsets: dict[str, Mapping[TopicPartition, int | ShareOffset]] = {**committed, **started}
+    requested = {each for found in offsets.values() for each in found}
+    for group in groups:
+        requested.update(each for member in group.members for each in member.assignment)
+    ends = await _ends(client, requested)
+    states = []
+    for group in groups:
+        readers: dict[TopicPartition, list[GroupMember]] = {}
+        for member in group.members:
+            for each in member.assignment:
+                readers.setdefault(each, []).append(member)
+        of_group = offsets.get(group.group_id, {})
         states.append(
             StateOfGroup(
                 group,
                 [
-                    Progress(*each, offsets.get(each), ends.get(each), readers.get(each))
-                    for each in sorted({*offsets, *readers})
+                    _progress(each, of_group, ends, readers.get(each, ()))
+                    for each in sorted({*of_group, *readers})
                 ],
             )
         )
     return states
+
+
+def _progress(
+    partition: TopicPartition,
+    offsets: Mapping[TopicPartition, int | ShareOffset],
+    ends: Mapping[TopicPartition, int],
+    readers: Sequence[GroupMember],
+) -> Progress:
+    found, end = offsets.get(partition), ends.get(partition)
+    if found is None or isinstance(found, int):
+        lag = None if found is None or end is None else max(end - found, 0)
+        return Progress(*partition, found, end, lag, readers)
+    # What of a share group's records after the start is done with only the broker knows.
+    return Progress(*partition, found.start, end, found.lag, readers)
+
+
+def _reader(progress: Progress) -> tuple[str | None, str | None, str | None]:
+    """Member id, client id and host of who reads a partition, if anybody does."""
+    for each in progress.readers:
+        return each.member_id, each.client_id, each.host
+    return None, None, None
 
 
 async def _ends(client: KafkaClient, requested: set[TopicPartition]) -> dict[TopicPartition, int]:
@@ -205,26 +231,26 @@ def show_group(group: StateOfGroup, *, members: bool, offsets: bool) -> None:
     if members and count:
         _show_members(description)
     if offsets:
+        columns, rows = _offsets_table(group)
         show_table(
-            ["topic", "partition", "committed", "end", "lag", "member", "client", "host"],
-            [
-                [
-                    each.topic,
-                    each.partition,
-                    each.committed,
-                    each.end,
-                    each.lag,
-                    each.reader and each.reader.member_id,
-                    each.reader and each.reader.client_id,
-                    each.reader and each.reader.host,
-                ]
-                for each in group.progress
-            ],
+            columns,
+            rows,
             legend=_offsets_legend(group),
             empty=f"group {description.group_id} has committed nothing, and reads nothing now",
         )
     elif members and not count:
         note(f"group {description.group_id} has no members")
+
+
+def _offsets_table(group: StateOfGroup) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of how far a group has read."""
+    if group.description.is_share:
+        return ["topic", "partition", "start", "end", "lag", "members"], [
+            [*each[:5], len(each.readers)] for each in group.progress
+        ]
+    return ["topic", "partition", "committed", "end", "lag", "member", "client", "host"], [
+        [*each[:5], *_reader(each)] for each in group.progress
+    ]
 
 
 def _show_members(group: GroupDescription) -> None:
@@ -253,10 +279,16 @@ def _show_members(group: GroupDescription) -> None:
 def _offsets_legend(group: StateOfGroup) -> str | None:
     """What is worth a remark about the offsets shown."""
     remarks = []
-    if any(each.committed is None for each in group.progress):
-        remarks.append("committed -: nothing yet; auto.offset.reset says where it begins")
+    if any(each.offset is None for each in group.progress):
+        remarks.append(
+            "start -: nobody has read it yet; share.auto.offset.reset says where it begins"
+            if group.description.is_share
+            else "committed -: nothing yet; auto.offset.reset says where it begins"
+        )
     if any(each.end is None for each in group.progress):
         remarks.append("end -: the partition has no leader, or is gone")
-    if group.description.members and any(each.reader is None for each in group.progress):
+    if group.description.is_share:
+        remarks.append("start: the first record that is not done with; lag: how many are not")
+    elif group.description.members and not all(each.readers for each in group.progress):
         remarks.append("member -: nobody reads it now")
     return "\n".join(remarks) or None

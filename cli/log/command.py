@@ -10,8 +10,6 @@ from .verify import verify
 
 app = typer.Typer(
     help="Look into the files of a data folder, verify and repair them; no broker is needed.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 app.command(name="dump")(dump)
 app.command(name="verify")(verify)

@@ -33,10 +33,18 @@ def leave_unreadable(sentence: str) -> NoReturn:
 
 
 def existing(folders: Sequence[Path]) -> list[str]:
-    """The folders as storage wants them; one that is not there ends the command."""
+    """The folders as storage has them; one that is not there, or no broker's, ends the command."""
+    from ...log_tools.verify.data_folder import is_log_folder
+    from ...storage.io.read_only_files import READ_ONLY_FILES
+
     for folder in folders:
         if not folder.is_dir():
             leave_unreadable(f"{folder} is no folder; give what a broker has as log.dirs")
+        if not is_log_folder(READ_ONLY_FILES, str(folder)):
+            leave_unreadable(
+                f"{folder} is no data folder: it has neither meta.properties, nor logs in folders"
+                " such as orders-0; give what a broker has as log.dirs"
+            )
     return [str(folder) for folder in folders]
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="List, set and remove quotas of users, client ids and addresses.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 QUOTAS = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import select
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple
 
 import typer
 
@@ -13,6 +16,7 @@ from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_
 from ..common.errors import fail
 from ..common.show import note
 from ..common.times import format_time, parse_time_ms
+from .record_format import format_writer
 from .record_json import record_to_json
 from .record_values import MessageName, RegistryUrl, SchemaFile, Show, value_shower
 
@@ -21,15 +25,27 @@ if TYPE_CHECKING:
     from ...client.consumer.consumer import Consumer
     from ...client.consumer.fetched_records import FetchedBatch, FetchedRecord
 
+VALUE, JSON = "value", "json"
+
 POLL_MS = 100
 """How often it is looked whether the end, or the time for it, has come."""
 
+LOOK_MS = 500
+"""How often it is looked whether anybody still reads the output."""
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+
+Topics = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC",
+        show_default=False,
+        help="Topics by name; what begins with ^ is a regular expression, for all that it finds.",
+    ),
+]
 
 
 def consume(
-    topic: Topic,
+    topics: Topics,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the first record there is.")
     ] = False,
@@ -63,11 +79,21 @@ def consume(
     ] = False,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", help="Stop when nothing came for so long."),
+        typer.Option(
+            "--timeout", min=0, metavar="SECONDS", help="Stop when nothing came for so long."
+        ),
     ] = None,
     format: Annotated[
-        Literal["value", "json"], typer.Option("--format", help="json: one object a line.")
-    ] = "value",
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="value|json|STRING",
+            help=r"json: one object a line. A string as kcat has: %t %p %o %T %k %s %h stand for"
+            r" topic, partition, offset, timestamp, key, value, headers; %K and %S for lengths;"
+            r" \n ends a line.",
+        ),
+    ] = VALUE,
     keys: Annotated[
         bool, typer.Option("--keys", "-k", help="The key and a tab before the value.")
     ] = False,
@@ -95,52 +121,49 @@ def consume(
     odradek consume events --from-time 2013-06-01T12:00:00Z --timestamps --keys
     odradek consume events --group my-group --from-beginning
     odradek consume orders --from-beginning --registry http://localhost:8081
+    odradek consume orders billing '^audit-.*' -f '%t-%p at %o: %k=%s\\n'
     ```
+
+    Topics that an expression finds are those that there are when reading starts.
     """
     if sum((from_beginning, offset is not None, from_time is not None)) > 1:
         fail("--from-beginning, --offset and --from-time are three starts; give one of them")
     if group is not None and (offset is not None or from_time is not None):
         fail(
             "a group starts where it stopped; move it first with: odradek groups reset-offsets"
-            f" {group} --topic {topic} --to-offset N --execute"
+            f" {group} --topic {topics[0]} --to-offset N --execute"
         )
     if group is not None and partition:
         fail("a group's partitions are given out by the broker; leave out --partition or --group")
     start = Start(from_beginning, offset, None if from_time is None else parse_time_ms(from_time))
     shower = value_shower(registry, schema, message)
-    columns = _columns(keys, headers, timestamps, partitions, shower)
-    write = (
-        _write_values
-        if format == "value" and not (keys or headers or timestamps or partitions or shower)
-        else _record_writer(_json(shower) if format == "json" else columns)
-    )
+    columns = Columns(keys, headers, timestamps, partitions)
+    write = _writer(format, columns, shower)
+    expressions = {text: _expression(text) for text in topics if text.startswith("^")}
 
     async def work(client: KafkaClient) -> int:
         from ...client.consumer.consumer import Consumer
         from ...client.consumer.settings import CLASSIC, ConsumerSettings
 
-        chosen = await _partitions(client, topic, partition)
+        names = await _names(client, topics, expressions)
+        chosen = [each for name in names for each in await _partitions(client, name, partition)]
         settings = ConsumerSettings(
             group_protocol=CLASSIC,
             enable_auto_commit=False,
             auto_offset_reset="earliest" if from_beginning else "latest",
             isolation_level=int(isolation == "read_committed"),
         )
-        topics = () if group is None else (topic,)
-        async with Consumer(client, group_id=group, topics=topics, settings=settings) as consumer:
+        subscribed = () if group is None else tuple(names)
+        async with Consumer(
+            client, group_id=group, topics=subscribed, settings=settings
+        ) as consumer:
             if group is None:
-                await _assign(consumer, [(topic, number) for number in chosen], start)
+                await _assign(consumer, chosen, start)
             limits = Limits(max_messages, until_end, timeout)
             return await _show(consumer, limits, write, commits=group is not None)
 
-    try:
-        count = with_client(bootstrap_server, work, command_config)
-    except BaseExceptionGroup as failures:
-        # Ctrl-C meets any of the client's tasks.
-        if failures.subgroup(KeyboardInterrupt) is None:
-            raise
-        raise KeyboardInterrupt from None
-    note(f"consumed {count:,} records from {topic}")
+    count = with_client(bootstrap_server, work, command_config)
+    note(f"consumed {count:,} records from {', '.join(topics)}")
 
 
 class Start(NamedTuple):
@@ -164,9 +187,39 @@ Writer = Callable[["FetchedBatch", int | None], tuple[bytes, int, int]]
 the offset behind the last of them."""
 
 
+def _expression(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        fail(f"{text!r} is no regular expression: {error}")
+
+
+async def _names(
+    client: KafkaClient, topics: Sequence[str], expressions: Mapping[str, re.Pattern[str]]
+) -> list[str]:
+    """The topics that are read. CommandError for an expression that finds none."""
+    if not expressions:
+        return list(dict.fromkeys(topics))
+    from ...client.admin.admin import Admin
+
+    existing = [
+        each.name
+        for each in (await Admin(client).describe_topics()).values()
+        if not each.is_internal and not each.error_code
+    ]
+    names: list[str] = []
+    for text in topics:
+        expression = expressions.get(text)
+        found = [text] if expression is None else [n for n in existing if expression.search(n)]
+        if not found:
+            fail(f"no topic's name matches {text!r}; see: odradek topics list")
+        names += found
+    return list(dict.fromkeys(names))
+
+
 async def _partitions(
     client: KafkaClient, topic: str, requested: Sequence[int] | None
-) -> list[int]:
+) -> list[tuple[str, int]]:
     client.add_topic(topic)
     await client.refresh_metadata()
     info = client.cluster.topic(topic)
@@ -176,7 +229,7 @@ async def _partitions(
     for number in requested or ():
         if number not in info.partitions:
             fail(f"topic {topic} has no partition {number}; it has {len(info.partitions)}, from 0")
-    return sorted(set(requested or info.partitions))
+    return [(topic, number) for number in sorted(set(requested or info.partitions))]
 
 
 async def _assign(consumer: Consumer, partitions: list[tuple[str, int]], start: Start) -> None:
@@ -208,6 +261,7 @@ async def _show(consumer: Consumer, limits: Limits, write: Writer, commits: bool
     import trio
 
     output = sys.stdout.buffer
+    reader = _Reader(output)
 
     def put(blocks: list[bytes]) -> None:
         output.writelines(blocks)
@@ -218,7 +272,7 @@ async def _show(consumer: Consumer, limits: Limits, write: Writer, commits: bool
     last_s = trio.current_time()
     is_bounded = limits.until_end or limits.timeout_s is not None
     while not (limits.until_end and await _at_end(consumer, ends)):
-        batches = await consumer.poll_batches(POLL_MS if is_bounded else None)
+        batches = await consumer.poll_batches(POLL_MS if is_bounded else LOOK_MS)
         left = None if limits.max_messages is None else limits.max_messages - count
         blocks, written, offsets = _blocks(batches, left, write)
         count += written
@@ -226,6 +280,8 @@ async def _show(consumer: Consumer, limits: Limits, write: Writer, commits: bool
             # A reader that does not read would hold up the heartbeats, too.
             await trio.to_thread.run_sync(put, blocks, abandon_on_cancel=True)
             last_s = trio.current_time()
+        elif reader.is_gone():
+            raise BrokenPipeError
         if commits and offsets:
             await _commit(consumer, offsets)
         if count == limits.max_messages:
@@ -233,6 +289,19 @@ async def _show(consumer: Consumer, limits: Limits, write: Writer, commits: bool
         if limits.timeout_s is not None and trio.current_time() - last_s > limits.timeout_s:
             break
     return count
+
+
+class _Reader:
+    """Who reads our output, through a pipe: gone early, as `head` is, it is not waited for."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        self._poll = select.poll()
+        with suppress(OSError, ValueError):  # no file at all, as in a test
+            self._poll.register(output.fileno(), 0)
+
+    def is_gone(self) -> bool:
+        """Whether what is written now is read by nobody."""
+        return any(event & select.POLLERR for _, event in self._poll.poll(0))
 
 
 def _blocks(
@@ -287,14 +356,41 @@ def _write_values(batch: FetchedBatch, count_max: int | None) -> tuple[bytes, in
     return b"\n".join(shown), len(values), next_offset
 
 
-def _record_writer(show: Callable[[FetchedRecord], bytes]) -> Writer:
+class Columns(NamedTuple):
+    """What is shown beside the value."""
+
+    keys: bool
+    headers: bool
+    timestamps: bool
+    partitions: bool
+
+
+def _writer(format_: str, columns: Columns, shower: Show | None) -> Writer:
+    """Makes output of batches. CommandError for a format that is none."""
+    if format_ not in (VALUE, JSON):
+        if not {"%", "\\"} & set(format_):
+            fail(
+                f"there is no format {format_!r}; it is value, json, or a string with tokens, such"
+                r" as '%k %s\n'"
+            )
+        if any(columns):
+            fail("a format string says itself what is shown; leave out --keys and its kind")
+        return _record_writer(format_writer(format_, shower), b"")
+    if format_ == JSON:
+        return _record_writer(_json(shower))
+    if any(columns) or shower is not None:
+        return _record_writer(_columns(*columns, shower))
+    return _write_values
+
+
+def _record_writer(show: Callable[[FetchedRecord], bytes], end: bytes = b"\n") -> Writer:
     """Makes a line of each record."""
 
     def write(batch: FetchedBatch, count_max: int | None) -> tuple[bytes, int, int]:
         records = batch.records()[:count_max]
         is_whole = count_max is None or len(records) < count_max
         next_offset = batch.next_offset if is_whole else records[-1].offset + 1
-        return b"".join([show(record) + b"\n" for record in records]), len(records), next_offset
+        return b"".join([show(record) + end for record in records]), len(records), next_offset
 
     return write
 

@@ -40,7 +40,11 @@ def produce(
     ] = "lines",
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", "-K", help="The key is what stands before it in a line."),
+        typer.Option(
+            "--key-separator",
+            "-K",
+            help="The key is what stands before it in a line; \\t is a tab.",
+        ),
     ] = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="One key for all records.")] = None,
     header: Annotated[
@@ -54,6 +58,12 @@ def produce(
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, help="Default: chosen by the key.")
     ] = None,
+    repartition: Annotated[
+        bool,
+        typer.Option(
+            "--repartition", help="Of JSON lines, ignore their partitions; keys choose them."
+        ),
+    ] = False,
     compression: Annotated[
         str, typer.Option("--compression", "-z", help="none, gzip, snappy, lz4 or zstd.")
     ] = "none",
@@ -89,6 +99,7 @@ def produce(
         fail(f"there is no compression {compression!r}; use one of {', '.join(COMPRESSIONS)}")
     fixed_headers = [(name, value.encode()) for name, value in parse_pairs(header).items()]
     # What takes long to import is imported once the arguments are known to be right.
+    from .record_format import unescaped
     from .sending import (
         EncodedRecords,
         RecordsFromJson,
@@ -101,10 +112,14 @@ def produce(
 
     if format == "json":
         records: RecordsOfLines = RecordsFromJson(
-            fixed_headers, partition, values_are_json=encode is not None
+            fixed_headers,
+            partition,
+            values_are_json=encode is not None,
+            repartition=repartition,
         )
     else:
-        records = RecordsFromLines(key, key_separator, null_value, fixed_headers, partition)
+        separator = None if key_separator is None else unescaped(key_separator)
+        records = RecordsFromLines(key, separator, null_value, fixed_headers, partition)
     if encode is not None:
         records = EncodedRecords(records, encode)
     started = time.monotonic()

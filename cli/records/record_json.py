@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...common.escaping import escaped_json
+from ...common.sentinels import INT32_MAX, INT64_MAX, NO_TIMESTAMP
 from ..common.errors import fail
 
 _BASE64 = "_base64"
@@ -66,15 +67,32 @@ def record_from_json(
         return OutgoingRecord(
             key=_get_bytes(fields, "key"),
             value=value,
-            headers=[(str(h["key"]), _get_bytes(h, "value")) for h in fields.get("headers", ())],
-            timestamp_ms=fields.get("timestamp"),
-            partition=fields.get("partition"),
+            headers=[(_header_key(h), _get_bytes(h, "value")) for h in fields.get("headers") or ()],
+            timestamp_ms=_get_number(fields, "timestamp", NO_TIMESTAMP, INT64_MAX),
+            partition=_get_number(fields, "partition", 0, INT32_MAX),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fail(
             f"line {line_number} is no record in JSON ({error}); it should look like"
             ' {"key": "k", "value": "v", "headers": [{"key": "h", "value": "x"}]}'
         )
+
+
+def _header_key(header: Any) -> str:
+    key = str(header["key"])
+    key.encode()  # JSON can write halves of characters, which no record can hold
+    return key
+
+
+def _get_number(fields: dict[str, Any], name: str, number_min: int, number_max: int) -> int | None:
+    number = fields.get(name)
+    if number is None:
+        return None
+    if type(number) is not int or not number_min <= number <= number_max:
+        raise ValueError(
+            f"its {name} is {json.dumps(number)}, not a whole number from {number_min} on"
+        )
+    return number
 
 
 def put_bytes(fields: dict[str, Any], name: str, value: bytes | None) -> None:

@@ -14,6 +14,8 @@ from ...client.producer.producer import Producer
 from ...client.producer.settings import ProducerSettings
 from ...protocol.compression.codecs import Compression
 from ..common.errors import CommandError, fail
+from ..common.show import note
+from ..common.times import format_duration
 from .record_json import record_from_json
 
 MAX_BLOCK_MS = 15_000
@@ -23,12 +25,17 @@ LINGER_MS = 5
 BATCH_BYTES = 128 * 1024
 READ_BYTES = 256 * 1024
 
+HELD_UP_MS = 2000
+"""Records that wait for so long are worth a line."""
+WATCH_SECONDS = 0.5
+REPEAT_SECONDS = 10
+
 RECORD_BYTES_MAX = 100 * 1024 * 1024
 """No larger request goes to a broker with Kafka's own `socket.request.max.bytes`; what the topic
 takes is for the broker to say."""
 
 
-async def _check_partition(client: KafkaClient, topic: str, partition: int | None) -> None:
+async def _partition_count(client: KafkaClient, topic: str, partition: int | None) -> int:
     """Ask for the topic, which creates it where the broker creates topics by itself."""
     try:
         info = await client.wait_for_topic(topic, timeout_ms=MAX_BLOCK_MS)
@@ -37,6 +44,7 @@ async def _check_partition(client: KafkaClient, topic: str, partition: int | Non
     count = len(info.partitions)
     if partition is not None and partition not in info.partitions:
         fail(f"topic {topic} has no partition {partition}; it has {count}, from 0")
+    return count
 
 
 async def send_lines(
@@ -64,7 +72,7 @@ async def send_lines(
 
     Raises CommandError for what is no record, and for a topic or partition that is not there.
     """
-    await _check_partition(client, topic, partition)
+    records.partition_count = await _partition_count(client, topic, partition)
     settings = ProducerSettings(
         acks=acks,
         compression_type=Compression.from_name(compression),
@@ -75,7 +83,8 @@ async def send_lines(
     )
     lines = _Lines(source)
     sent = 0
-    async with Producer(client, settings) as producer:
+    async with Producer(client, settings) as producer, trio.open_nursery() as nursery:
+        nursery.start_soon(_watch, producer, lines)
         try:
             while group := await lines.next_group():
                 timestamp_ms = client.clock.now_ms()
@@ -88,10 +97,30 @@ async def send_lines(
                 report(lines.read_bytes, sent)
                 if producer.has_failed:
                     break
+            await producer.flush()
         except (CommandError, RecordTooLargeError) as error:
             await producer.flush()
             fail(str(error))
+        nursery.cancel_scope.cancel()
     return sent
+
+
+async def _watch(producer: Producer, lines: _Lines) -> None:
+    """Say what holds records up, while it does; end the reading once a record is lost."""
+    noted, noted_s = "", 0.0
+    while not producer.has_failed:
+        await trio.sleep(WATCH_SECONDS)
+        held_up = producer.held_up()
+        if held_up is None or held_up.since_ms < HELD_UP_MS:
+            continue
+        now_s = trio.current_time()
+        if held_up.reason != noted or now_s - noted_s > REPEAT_SECONDS:
+            note(
+                f"{held_up.records:,} records wait, the first for"
+                f" {format_duration(held_up.since_ms)}: {held_up.reason}"
+            )
+            noted, noted_s = held_up.reason, now_s
+    lines.stop()
 
 
 # --- Lines ----------------------------------------------------------------------------------
@@ -108,7 +137,7 @@ class Readable(Protocol):
 
 
 class _Lines:
-    """Lines without their ends, as many at a time as one read brings.
+    """Lines without their ends (LF or CR LF), as many at a time as one read brings.
 
     Reading waits in a thread, so that what was read before is sent meanwhile.
     """
@@ -116,24 +145,37 @@ class _Lines:
     def __init__(self, source: Readable) -> None:
         self.read_bytes = 0
         self._source = source
+        self._is_stopped = False
+        self._reading = trio.CancelScope()
         self._unfinished: list[bytes] = []
         """Pieces of a line whose end has not come."""
 
     async def next_group(self) -> list[bytes]:
-        """The next lines; none at the end."""
-        while chunk := await self._read():
+        """The next lines; none at the end, or once it was stopped."""
+        while not self._is_stopped and (chunk := await self._read()):
             self.read_bytes += len(chunk)
             lines = chunk.split(b"\n")
             self._unfinished.append(lines[0])
             if len(lines) > 1:
                 lines[0] = b"".join(self._unfinished)
                 self._unfinished = [lines.pop()]
+                if b"\r" in chunk or lines[0].endswith(b"\r"):
+                    lines = [line.removesuffix(b"\r") for line in lines]
                 return lines
         rest, self._unfinished = b"".join(self._unfinished), []
-        return [rest] if rest else []
+        return [rest] if rest and not self._is_stopped else []
+
+    def stop(self) -> None:
+        """What came so far is all, though more could be read."""
+        self._is_stopped = True
+        self._reading.cancel()
 
     async def _read(self) -> bytes | None:
-        return await trio.to_thread.run_sync(self._source.read, READ_BYTES, abandon_on_cancel=True)
+        with trio.CancelScope() as self._reading:
+            return await trio.to_thread.run_sync(
+                self._source.read, READ_BYTES, abandon_on_cancel=True
+            )
+        return None
 
 
 Record = tuple[
@@ -143,7 +185,13 @@ Record = tuple[
 
 
 class RecordsOfLines(Protocol):
-    """Makes records of lines."""
+    """Makes records of lines.
+
+    Attributes:
+        partition_count: how many partitions the topic has.
+    """
+
+    partition_count: int
 
     def of(self, lines: list[bytes], timestamp_ms: int) -> Iterator[Record]:
         """The records of the next lines.
@@ -173,6 +221,7 @@ class RecordsFromLines:
         self._headers = headers
         self._partition = partition
         self._number = 0
+        self.partition_count = 0
 
     def of(self, lines: list[bytes], timestamp_ms: int) -> Iterator[Record]:
         key, null = self._key, self._null
@@ -211,11 +260,14 @@ class RecordsFromJson:
         partition: int | None,
         *,
         values_are_json: bool = False,
+        repartition: bool = False,
     ) -> None:
         self._values_are_json = values_are_json
+        self._repartition = repartition
         self._headers = headers
         self._partition = partition
         self._number = 0
+        self.partition_count = 0
 
     def of(self, lines: list[bytes], timestamp_ms: int) -> Iterator[Record]:
         for line in lines:
@@ -226,10 +278,21 @@ class RecordsFromJson:
             yield (
                 record.value,
                 record.key,
-                record.partition if self._partition is None else self._partition,
+                self._partition_of(record.partition),
                 [*self._headers, *record.headers],
                 timestamp_ms if record.timestamp_ms is None else record.timestamp_ms,
             )
+
+    def _partition_of(self, partition: int | None) -> int | None:
+        if self._partition is not None or self._repartition or partition is None:
+            return self._partition
+        if partition >= self.partition_count:
+            fail(
+                f"line {self._number} is for partition {partition}, and the topic has"
+                f" {self.partition_count}, from 0; what came before it has been sent; with"
+                " --repartition keys choose the partition, whatever the lines say"
+            )
+        return partition
 
 
 class EncodedRecords:
@@ -243,6 +306,15 @@ class EncodedRecords:
     def __init__(self, records: RecordsOfLines, encode: Callable[[bytes], bytes]) -> None:
         self._records = records
         self._encode = encode
+
+    @property
+    def partition_count(self) -> int:
+        """Of the topic, as the records' own."""
+        return self._records.partition_count
+
+    @partition_count.setter
+    def partition_count(self, count: int) -> None:
+        self._records.partition_count = count
 
     def of(self, lines: list[bytes], timestamp_ms: int) -> Iterator[Record]:
         for value, *others in self._records.of(lines, timestamp_ms):

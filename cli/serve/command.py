@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
+ANY_PORT = "127.0.0.1:0"
 BROKERS_MAX = 100
 """In one process; long before that, processes of their own serve better."""
+LOG_LEVELS = ("fatal", "error", "warn", "info", "debug", "trace")
+"""Those of `LEVELS` in `common/log_lines.py`, which is not imported for a help text."""
 
 DESCRIPTION = """\
 Start a Kafka broker and serve until it is stopped with Ctrl-C or SIGTERM.
@@ -35,10 +38,13 @@ EXAMPLES = """\
 examples:
   odradek serve                                  on localhost:9092, data in ./odradek-data
   odradek serve --ephemeral --listen 127.0.0.1:0 any free port, data gone when it stops
+  odradek serve --ephemeral --json               for tests in any language: docs/control.md
   odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
   odradek serve --config server.properties       Kafka's own settings file
   odradek serve --brokers 3                      a cluster in one process
   odradek serve --metrics localhost:9404         with metrics for Prometheus
+  odradek serve --log-level info --log-format json
+                                                 what it does, for a collector of logs
   odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
                                                  one of several processes of this machine
   odradek serve --broker-id 1 --zookeeper zk1:2181/kafka
@@ -56,6 +62,8 @@ def main(arguments: Sequence[str]) -> int:
     """
     pause_collection()
     options = _parser().parse_args(arguments)
+    if options.json:
+        return _serve_for_tests(options)
     stop = EarlyStop()
     if not options.ephemeral:
         return _serve(options, options.data_dir, stop)
@@ -93,6 +101,42 @@ def _serve_ephemeral(options: argparse.Namespace, stop: EarlyStop) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _serve_for_tests(options: argparse.Namespace) -> int:
+    """Brokers with a control channel, which keep nothing and end with whoever started them."""
+    from ...config.definition import ConfigError
+    from ...config.listeners import external_settings
+
+    resume_collection()
+    refused = {
+        "--json needs --ephemeral: its brokers are for tests, and keep nothing": (
+            not options.ephemeral
+        ),
+        "--json has no --broker-id: brokers are numbered from 1": options.broker_id is not None,
+        "--json has no --zookeeper: its brokers are a cluster of their own": (
+            options.zookeeper is not None
+        ),
+        "--json has no --cluster-dir: its brokers are a cluster of their own": (
+            options.cluster_dir is not None
+        ),
+        "--json has no --metrics": options.metrics is not None,
+    }
+    for sentence, is_so in refused.items():
+        if is_so:
+            print(f"odradek serve: {sentence}.", file=sys.stderr)
+            return 2
+    try:
+        settings = {**_properties(options), **_overrides(options)}
+        if options.external is not None:
+            external_settings(f"PLAINTEXT://{options.listen or ANY_PORT}", options.external)
+    except ConfigError as error:
+        print(f"odradek serve: {error}", file=sys.stderr)
+        return 2
+    from ...testing.http_control.serving import serve
+
+    _log_to_stderr(options)
+    return serve(options.brokers, settings, options.listen or ANY_PORT, options.external)
+
+
 def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -> int:
     from ...config.broker_config import BrokerConfig
     from ...config.definition import ConfigError
@@ -101,13 +145,15 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
         properties, overrides = _sources(options, data_dir)
         configs = [
             BrokerConfig.from_sources(properties, each)
-            for each in overrides_of_each(options.brokers, properties, overrides)
+            for each in _with_external(
+                options, overrides_of_each(options.brokers, properties, overrides)
+            )
         ]
         metrics = _bind_metrics(options)
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
-    _log_to_stderr(options.verbose)
+    _log_to_stderr(options)
     folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
     return _run(configs, folder, stop, metrics)
 
@@ -161,6 +207,30 @@ def overrides_of_each(
     ]
 
 
+def _with_external(
+    options: argparse.Namespace, overrides: list[dict[str, str]]
+) -> list[dict[str, str]]:
+    """The same, where each broker has a listener for containers and other hosts besides.
+
+    Raises:
+        ConfigError: `--external` cannot be had.
+    """
+    if options.external is None:
+        return overrides
+    from ...config.definition import ConfigError
+    from ...config.listeners import external_settings
+
+    host, _, port = options.external.rpartition(":")
+    if not port.isdecimal() or int(port) == 0:
+        raise ConfigError(f"--external {options.external}: write it as HOST:PORT, with a port.")
+    if any("listeners" not in each or "," in each["listeners"] for each in overrides):
+        raise ConfigError("--external needs one listener beside it: name it with --listen.")
+    return [
+        {**each, **external_settings(each["listeners"], f"{host}:{int(port) + number}")}
+        for number, each in enumerate(overrides)
+    ]
+
+
 def _run(
     configs: Sequence[BrokerConfig],
     folder: str,
@@ -169,6 +239,7 @@ def _run(
 ) -> int:
     from ...broker.start import StartError, run_brokers
     from .load_progress import LoadProgressLine
+    from .service_manager import notify_ready
 
     progress = LoadProgressLine(sys.stderr)
 
@@ -179,6 +250,7 @@ def _run(
             print("metrics at " + ",".join(each.url for each in metrics), flush=True)
         seconds = seconds_since_start()
         print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
+        notify_ready(addresses)
 
     try:
         run_brokers(configs, announce, stop, progress, metrics)
@@ -202,6 +274,13 @@ def _parser() -> argparse.ArgumentParser:
         help="where to accept connections; port 0 takes a free one, `localhost` is IPv4 and "
         f"IPv6 (default: {DEFAULT_LISTEN}, or what the settings file says)",
     )
+    parser.add_argument(
+        "--external",
+        metavar="HOST:PORT",
+        help="a second listener on all interfaces, for clients in containers and on other hosts: "
+        "HOST is what they know this machine by, such as host.docker.internal; of N brokers on N "
+        "ports from this one on",
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--data-dir",
@@ -212,6 +291,13 @@ def _parser() -> argparse.ArgumentParser:
         "--ephemeral",
         action="store_true",
         help="keep topics in a temporary folder and delete it when the broker stops",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="with --ephemeral, for tests in any language: print one JSON line when ready, with "
+        "addresses and an HTTP control channel; end when standard input is closed or the parent "
+        "ends (docs/control.md)",
     )
     parser.add_argument(
         "--brokers",
@@ -254,8 +340,27 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="one setting, by Kafka's name; may be given many times",
     )
+    level = parser.add_mutually_exclusive_group()
+    level.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="warn",
+        help="what is logged to standard error (default: %(default)s); kafka-configs --entity-type "
+        "broker-loggers changes it while the broker runs, for each logger",
+    )
+    level.add_argument(
+        "-v",
+        "--verbose",
+        dest="log_level",
+        action="store_const",
+        const="info",
+        help="log what the broker does: --log-level info",
+    )
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="log what the broker does, to standard error"
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="lines of text, or an object of JSON on each (default: %(default)s)",
     )
     return parser
 
@@ -267,6 +372,41 @@ def _broker_count(text: str) -> int:
     return count
 
 
+def _properties(options: argparse.Namespace) -> dict[str, str]:
+    """The settings file's settings.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    from ...config.definition import ConfigError
+    from ...config.properties import Properties, parse_properties
+
+    if options.config is None:
+        return Properties("")
+    try:
+        content = Path(options.config).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--config {options.config}: {error.strerror}.") from error
+    return parse_properties(content, options.config)
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, str]:
+    """The settings of `-o`.
+
+    Raises:
+        ConfigError: one is not KEY=VALUE.
+    """
+    from ...config.definition import ConfigError
+
+    overrides: dict[str, str] = {}
+    for setting in options.settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"-o {setting}: write it as -o KEY=VALUE.")
+        overrides[key.strip()] = value.strip()
+    return overrides
+
+
 def _sources(
     options: argparse.Namespace, data_dir: str | None
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -275,22 +415,8 @@ def _sources(
     Raises:
         ConfigError: the file cannot be read, or an option is not KEY=VALUE.
     """
-    from ...config.definition import ConfigError
-    from ...config.properties import Properties, parse_properties
-
-    properties = Properties("")
-    if options.config is not None:
-        try:
-            content = Path(options.config).read_bytes()
-        except OSError as error:
-            raise ConfigError(f"--config {options.config}: {error.strerror}.") from error
-        properties = parse_properties(content, options.config)
-    overrides: dict[str, str] = {}
-    for setting in options.settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(f"-o {setting}: write it as -o KEY=VALUE.")
-        overrides[key.strip()] = value.strip()
+    properties = _properties(options)
+    overrides = _overrides(options)
     if options.broker_id is not None:
         overrides["broker.id"] = str(options.broker_id)
     if options.zookeeper is not None:
@@ -308,12 +434,10 @@ def _sources(
     return properties, overrides
 
 
-def _log_to_stderr(verbose: bool) -> None:
-    import logging
+def _log_to_stderr(options: argparse.Namespace) -> None:
+    from ...common.log_lines import LEVELS, log_to_stderr
 
-    from ...common.log_lines import log_to_stderr
-
-    log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    log_to_stderr(LEVELS[options.log_level.upper()], options.log_format)
 
 
 def seconds_since_start() -> float:

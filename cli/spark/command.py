@@ -6,15 +6,15 @@ import typer
 
 from .audit import audit
 from .copies import archive, mirror, replay
+from .maintain import maintain
 from .replicas import verify_replicas
 
 app = typer.Typer(
     help="Archive, replay, mirror and audit topics, compare replicas; they may be any Kafka's.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 app.command(name="audit")(audit)
 app.command(name="archive")(archive)
 app.command(name="replay")(replay)
 app.command(name="mirror")(mirror)
+app.command(name="maintain")(maintain)
 app.command(name="verify-replicas")(verify_replicas)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,29 +10,49 @@ from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
 from ..common.errors import fail
 from ..common.show import note
 from .options import (
+    CatalogProperties,
     Every,
     Job,
     KafkaOptions,
+    LineagePlace,
     Master,
+    Packages,
     Pattern,
     PerTransaction,
     Prefix,
+    PyFiles,
+    RegistryUrl,
+    SchemaFile,
     SourceFormat,
+    SparkConf,
+    Subject,
+    Submission,
+    TableName,
     TargetServer,
     Topics,
+    conf_of,
+    lineage_of,
     needs_connector,
+    packages_of,
     session,
     settings_of,
     shown_progress,
     source_of,
+    values_of,
 )
 
 if TYPE_CHECKING:
-    from ...spark_connector.pipelines import CopyResult, TopicTarget, ValueSettings
+    from ...spark_connector.pipelines import CopyResult, TopicTarget
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", show_default=False, help="Of the lake.")]
+Folder = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER", show_default=False, help="Of the lake; for a table, its warehouse."
+    ),
+]
 TableFormat = Annotated[
-    str, typer.Option("--format", help="parquet, or iceberg: a table in a Hadoop catalog.")
+    str,
+    typer.Option("--format", help="parquet; iceberg, a table of a catalog; delta, a table."),
 ]
 
 
@@ -42,9 +61,35 @@ def archive(
     topics: Topics = None,
     pattern: Pattern = None,
     table_format: TableFormat = "parquet",
+    table: TableName = "topics.records",
+    catalog: CatalogProperties = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition-by",
+            metavar="TERM",
+            help="Of a new table: a column; of Iceberg also days(timestamp), bucket(16, key), ...;"
+            " repeatable. By default topic and date.",
+        ),
+    ] = None,
+    deduplicate_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART",
+            help="Of a topic's records with the same header:NAME, field:NAME or key a table gets"
+            " the first only.",
+        ),
+    ] = None,
+    deduplicate_within: Annotated[
+        str, typer.Option(metavar="INTERVAL", help="So far apart, by their timestamps.")
+    ] = "1 day",
     checkpoint: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Where Spark notes its offsets; by default in FOLDER."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Where Spark notes the offsets of Parquet; by default in FOLDER. A table has its"
+            " own with its records.",
+        ),
     ] = None,
     every: Every = None,
     per_batch: Annotated[
@@ -58,28 +103,17 @@ def archive(
         bool,
         typer.Option("--gather-days", help="One file for each day of a batch; for many days."),
     ] = False,
-    registry: Annotated[
-        str | None,
-        typer.Option(
-            "--registry",
-            metavar="URL",
-            help="Values become columns, too: this schema registry knows what wrote them.",
-        ),
-    ] = None,
-    subject: Annotated[
-        str | None,
-        typer.Option("--subject", help="Whose latest schema they are read as; else TOPIC-value."),
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema", help="A file's instead: .avsc, .proto or .json. Needs no registry."
-        ),
-    ] = None,
+    registry: RegistryUrl = None,
+    subject: Subject = None,
+    schema: SchemaFile = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka: KafkaOptions = None,
     source: SourceFormat = "kafka",
+    packages: Packages = None,
+    lineage: LineagePlace = None,
     master: Master = "local[*]",
+    py_files: PyFiles = None,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Append to a lake what topics hold and it does not, each record once.
 
@@ -89,11 +123,15 @@ def archive(
     ```
     odradek spark archive lake/ orders payments
     odradek spark archive lake/ --pattern '.*' --every '1 minute'
-    odradek spark archive warehouse/ orders --format iceberg
+    odradek spark archive warehouse/ orders --format iceberg --partition-by 'days(timestamp)'
+    odradek spark archive warehouse/ orders --format iceberg --catalog type=rest \\
+        --catalog uri=http://localhost:8181 --table shop.orders
+    odradek spark archive lake/orders orders --format delta
     odradek spark archive lake/ orders --registry http://localhost:8081
     ```
     """
     from ...spark_connector.pipelines import ArchiveSettings, archive_topics
+    from ...spark_connector.pipelines.lineage import archive_job
 
     settings = ArchiveSettings(
         source_of(bootstrap_server, topics, pattern, kafka, source),
@@ -104,14 +142,28 @@ def archive(
         per_batch,
         fail_on_data_loss,
         gather_days,
-        _values(topics, registry, subject, schema),
-    )
-    is_iceberg, connector = table_format == "iceberg", needs_connector(source)
+        values_of(topics, registry, subject, schema),
+        settings_of(catalog),
+        table,
+        tuple(partition_by or ()),
+        deduplicate_by,
+        deduplicate_within,
+    ).check()
+    others = packages_of(table_format, settings_of(catalog), packages)
+    connector, conf = needs_connector(source), conf_of(table_format)
+    openlineage = lineage_of(lineage)
     with (
-        session(master, iceberg=is_iceberg, connector=connector) as spark,
+        session(
+            Submission.of(master, py_files, spark_conf),
+            packages=others,
+            connector=connector,
+            conf=conf,
+        ) as spark,
+        openlineage.run(lambda: archive_job(spark, settings), spark.version) as run,
         shown_progress() as show,
     ):
         result = archive_topics(spark, settings, show)
+        run.rows = result.rows
     if result.removed_files:
         note(f"removed {result.removed_files} files of a batch that was interrupted")
     note(f"archived {_rate(result.rows, result.seconds)} in {result.batches} batches to {folder}")
@@ -121,6 +173,8 @@ def replay(
     folder: Folder,
     topics: Topics = None,
     table_format: TableFormat = "parquet",
+    table: TableName = "topics.records",
+    catalog: CatalogProperties = None,
     bootstrap_server: TargetServer = DEFAULT_BOOTSTRAP_SERVER,
     prefix: Prefix = "",
     dead_letters: Annotated[
@@ -136,7 +190,11 @@ def replay(
         int, typer.Option(help="Of topics that are made; -1 is the broker's own.")
     ] = -1,
     kafka: KafkaOptions = None,
+    packages: Packages = None,
+    lineage: LineagePlace = None,
     master: Master = "local[*]",
+    py_files: PyFiles = None,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Write an archive back to topics: same partitions, order, timestamps and headers.
 
@@ -150,6 +208,7 @@ def replay(
     ```
     """
     from ...spark_connector.pipelines import ReplaySettings, replay_archive
+    from ...spark_connector.pipelines.lineage import replay_job
 
     if dead_letters and not prefix:
         fail("dead letters need topics of their own: give --prefix, such as dead-")
@@ -161,13 +220,22 @@ def replay(
         table_format,
         per_transaction,
         dead_letters,
+        settings_of(catalog),
+        table,
     )
-    is_iceberg = table_format == "iceberg"
+    others = packages_of(table_format, settings_of(catalog), packages)
+    openlineage = lineage_of(lineage)
+    conf = conf_of(table_format)
     with (
-        session(master, iceberg=is_iceberg, connector=False) as spark,
+        session(
+            Submission.of(master, py_files, spark_conf), packages=others, connector=False, conf=conf
+        ) as spark,
+        openlineage.run(lambda: replay_job(spark, settings), spark.version) as run,
         shown_progress() as show,
     ):
-        _show(replay_archive(spark, settings, show), "replayed")
+        result = replay_archive(spark, settings, show)
+        run.rows = result.rows
+    _show(result, "replayed")
 
 
 def mirror(
@@ -193,7 +261,10 @@ def mirror(
     ] = None,
     kafka: KafkaOptions = None,
     source: SourceFormat = "kafka",
+    lineage: LineagePlace = None,
     master: Master = "local[*]",
+    py_files: PyFiles = None,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Copy topics of one cluster to another, each record once, and go on where it stopped.
 
@@ -203,6 +274,7 @@ def mirror(
     ```
     """
     from ...spark_connector.pipelines import MirrorSettings, mirror_topics
+    from ...spark_connector.pipelines.lineage import mirror_job
 
     if not from_server:
         fail("give the cluster that is read with --from HOST:PORT")
@@ -213,32 +285,16 @@ def mirror(
         every,
         records_per_transaction=per_transaction,
     )
+    openlineage = lineage_of(lineage)
     connector = needs_connector(source)
-    with session(master, connector=connector) as spark, shown_progress() as show:
-        _show(mirror_topics(spark, settings, show), "mirrored")
-
-
-def _values(
-    topics: list[str] | None, registry: str | None, subject: str | None, schema: Path | None
-) -> ValueSettings | None:
-    """How values are decoded, by the options of `archive`; None: not at all."""
-    from ...spark_connector.pipelines import ValueSettings
-
-    if registry is None and schema is None:
-        if subject is not None:
-            fail("--subject is a registry's: give --registry, too")
-        return None
-    if schema is not None:
-        from ...spark_connector.decoding import schema_of_file
-
-        if subject is not None:
-            fail("--subject and --schema both say what values are read as; give one of them")
-        return ValueSettings(registry, schema_of_file(schema))
-    if subject is None:
-        if topics is None or len(topics) != 1:
-            fail("for several topics give --subject or --schema, to say what values are read as")
-        subject = f"{topics[0]}-value"
-    return ValueSettings(registry, subject)
+    with (
+        session(Submission.of(master, py_files, spark_conf), connector=connector) as spark,
+        openlineage.run(lambda: mirror_job(settings), spark.version) as run,
+        shown_progress() as show,
+    ):
+        result = mirror_topics(spark, settings, show)
+        run.rows = result.rows
+    _show(result, "mirrored")
 
 
 def _target(

@@ -47,14 +47,15 @@ def demo(
 ) -> None:
     """Run 336,776 real flights through a broker and Spark, and check every row.
 
-    The flights that left New York in 2013 are produced to a topic, keyed by airline, archived to
-    Parquet, and replayed from there to another topic. Spark's Structured Streaming reads that
-    through its own Kafka source, joins the airlines' names (from a third topic), adds up delays
-    by airline and hour, and writes the table to Parquet and to a topic. An audit looks for records
-    that were lost, doubled or moved on the way. Then pandas computes the same table straight from
-    the data, and both are compared row by row: any difference ends the demo with exit code 1.
+    The flights that left New York in 2013 are produced to a topic, keyed by airline, and some of
+    them again with damaged values. They are archived to an Iceberg table; what is damaged goes
+    from there to a topic of dead letters, and all to another topic. Spark's Structured Streaming
+    reads that through its own Kafka source, joins the airlines' names, adds up delays by airline
+    and hour, and writes the table to Parquet and to a topic. An audit looks for records that were
+    lost, doubled or moved on the way. Then pandas computes the same table straight from the data,
+    and both are compared row by row: any difference ends the demo with exit code 1.
 
-    It takes a minute or two and needs Java 17 and pip install 'odradek[demo]'.
+    It takes about a minute and needs Java 17 and pip install 'odradek[demo]'.
 
     ```
     odradek demo
@@ -160,7 +161,14 @@ def _show_result(result: DemoResult) -> None:
         note(f"{fault.kind}: {fault.sentence}")
         for sample in fault.samples:
             note(f"  {sample}")
-    for place, comparison in (("Parquet", result.parquet), ("the topic", result.topic)):
+    for expectation in result.audit.results:
+        if expectation.has_failed:
+            note(f"{expectation.expectation}: {expectation.topic}: {expectation.sentence}")
+    for place, comparison in (
+        ("Parquet", result.parquet),
+        ("the topic", result.topic),
+        ("the dead letters", result.dead_letters),
+    ):
         counts = ", ".join(
             f"{len(lines)} {kind}"
             for kind, lines in (

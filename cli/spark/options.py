@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ..common.errors import fail
+from ..common.show import note
 
 if TYPE_CHECKING:
-    from ...spark_connector.pipelines import PipelineProgress, TopicSource
+    from ...spark_connector.pipelines import PipelineProgress, TopicSource, ValueSettings
+    from ...spark_connector.pipelines.lineage import Lineage
 
 LINE_EVERY_S = 10.0
 """Where nobody watches a bar, a line tells how far it is."""
@@ -30,6 +33,20 @@ Pattern = Annotated[
 ]
 Master = Annotated[
     str, typer.Option("--master", help="Spark's master; local[*] uses every core here.")
+]
+PyFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--py-files",
+        metavar="FILE",
+        help="A wheel or zip that Spark sends to its workers, such as odradek's; repeatable.",
+    ),
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf", metavar="NAME=VALUE", help="Spark's, such as spark.cores.max=4; repeatable."
+    ),
 ]
 KafkaOptions = Annotated[
     list[str] | None,
@@ -67,6 +84,31 @@ SourceFormat = Annotated[
     str,
     typer.Option("--source", help="kafka: Spark's own source; odradek: the one without a jar."),
 ]
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="Values become columns, too: this schema registry knows what wrote them.",
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option("--subject", help="Whose latest schema they are read as; else TOPIC-value."),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", help="A file's instead: .avsc, .proto or .json. Needs no registry."),
+]
+LineagePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--lineage",
+        metavar="FILE|URL",
+        help="Tell OpenLineage: an openlineage.yml, or an endpoint. Else as OPENLINEAGE_CONFIG or"
+        " OPENLINEAGE_URL says.",
+    ),
+]
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -103,47 +145,179 @@ def source_of(
     )
 
 
+def values_of(
+    topics: list[str] | None, registry: str | None, subject: str | None, schema: Path | None
+) -> ValueSettings | None:
+    """How values are decoded, by `--registry`, `--subject` and `--schema`; None: not at all."""
+    from ...spark_connector.pipelines import ValueSettings
+
+    if registry is None and schema is None:
+        if subject is not None:
+            fail("--subject is a registry's: give --registry, too")
+        return None
+    if schema is not None:
+        from ...spark_connector.decoding import schema_of_file
+
+        if subject is not None:
+            fail("--subject and --schema both say what values are read as; give one of them")
+        return ValueSettings(registry, schema_of_file(schema))
+    if subject is None:
+        if topics is None or len(topics) != 1:
+            fail("for several topics give --subject or --schema, to say what values are read as")
+        subject = f"{topics[0]}-value"
+    return ValueSettings(registry, subject)
+
+
 def needs_connector(source_format: str) -> bool:
     """Whether a source is Spark's own; topics are written by none of Spark's."""
     return source_format != "odradek"
 
 
+CatalogProperties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--catalog",
+        metavar="NAME=VALUE",
+        help="A property of Iceberg's catalog, such as type=rest or uri=http://...; repeatable.",
+    ),
+]
+TableName = Annotated[
+    str, typer.Option("--table", metavar="NAME", help="Of an Iceberg table in its catalog.")
+]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--package",
+        metavar="GROUP:ARTIFACT:VERSION",
+        help="Another jar, such as a catalog's or a store's; repeatable.",
+    ),
+]
+
+
+def conf_of(table_format: str) -> dict[str, str]:
+    """What a session must be started with for the tables that a command line names."""
+    from ...spark_connector.pipelines.archive.formats import table_conf
+
+    return table_conf(table_format)
+
+
+def packages_of(table_format: str, catalog: dict[str, str], others: list[str] | None) -> list[str]:
+    """What a session needs for the tables that a command line names."""
+    from ...spark_connector.installation import find_installation
+    from ...spark_connector.pipelines.archive.formats import table_packages
+
+    return [*table_packages(find_installation(), table_format, catalog), *(others or ())]
+
+
+class Submission(NamedTuple):
+    """Where Spark works, and what it gets from the command line."""
+
+    master: str
+    py_files: tuple[Path, ...]
+    """Sent to the workers."""
+    conf: dict[str, str]
+
+    @classmethod
+    def of(cls, master: str, py_files: list[Path] | None, conf: list[str] | None) -> Submission:
+        """As the options say; CommandError for what is no file or no setting."""
+        files = tuple(py_files or ())
+        for each in files:
+            if not each.is_file():
+                fail(f"there is no file {each}; build odradek's wheel with `make wheel`")
+        return cls(master, files, settings_of(conf))
+
+
 @contextmanager
-def session(master: str, *, iceberg: bool = False, connector: bool = True) -> Iterator[Any]:
+def session(
+    submission: Submission,
+    *,
+    packages: Sequence[str] = (),
+    connector: bool = True,
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[Any]:
     """A Spark session, stopped on leaving; what the JVM says goes to a file.
 
     Args:
-        master: Spark's.
-        iceberg: whether tables of Iceberg are used.
-        connector: whether Spark's own Kafka source is, which has to be fetched once.
+        submission: Spark's master, and what goes there.
+        packages: Maven coordinates of other jars than the connector's.
+        connector: whether Spark's own Kafka source is used, which has to be fetched once.
+        conf: of Spark, beside the commands' own.
     """
     from ...spark_connector import spark_session
     from ...spark_connector.connector_jars import connector_packages
     from ...spark_connector.installation import find_installation
 
-    packages: list[str] | None = None if connector else []
-    if iceberg:
-        from ...spark_connector.pipelines.iceberg import iceberg_packages
-
-        installation = find_installation()
-        packages = iceberg_packages(installation)
-        if connector:
-            packages = [*connector_packages(installation), *packages]
-    conf = dict(SETTINGS)
-    if master.startswith("local"):
-        conf["spark.driver.host"] = "127.0.0.1"
+    if connector:
+        packages = [*connector_packages(find_installation()), *packages]
+    settings = {**SETTINGS, **(conf or {})}
+    if submission.master.startswith("local"):
+        settings["spark.driver.host"] = "127.0.0.1"
+    settings.update(submission.conf)
     # A file for each run; that of one which ends well says nothing that anybody looks for.
     descriptor, name = tempfile.mkstemp(prefix="odradek-spark-", suffix=".log")
     os.close(descriptor)
     log_file = Path(name)
-    spark = spark_session(
-        "odradek spark", master=master, packages=packages, conf=conf, log_file=log_file
-    )
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    with _zips_of(submission.py_files) as zips:
+        with _standard_output_to(log_file):
+            spark = spark_session(
+                "odradek spark",
+                master=submission.master,
+                packages=packages,
+                conf=settings,
+                log_file=log_file,
+            )
+        try:
+            for each in zips:
+                spark.sparkContext.addPyFile(each)
+            yield spark
+        finally:
+            spark.stop()
     log_file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _zips_of(py_files: Sequence[Path]) -> Iterator[list[str]]:
+    """Copies of wheels by names from which Spark imports, for a JVM that is started within.
+
+    It sends them to its executors. The Pythons that it starts beside the driver, which plan what a
+    source in Python reads, get no files, but know the path of the JVM's environment.
+    """
+    before = os.environ.get("PYTHONPATH")
+    with tempfile.TemporaryDirectory(prefix="odradek-py-files-") as scratch:
+        zips = [Path(scratch, each.name).with_suffix(".zip") for each in py_files]
+        for each, copy in zip(py_files, zips, strict=True):
+            shutil.copyfile(each, copy)
+        if zips:
+            paths = [*map(str, zips), *([before] if before else [])]
+            os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+        try:
+            yield [str(each) for each in zips]
+        finally:
+            if zips and before is None:
+                del os.environ["PYTHONPATH"]
+            elif before is not None:
+                os.environ["PYTHONPATH"] = before
+
+
+@contextmanager
+def _standard_output_to(path: Path) -> Iterator[None]:
+    """Let a JVM that is started within print there: Delta's VACUUM would print amid our JSON."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 1)
+        yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def lineage_of(place: str | None) -> Lineage:
+    """What tells OpenLineage of runs, by `--lineage` or the environment; or nobody."""
+    from ...spark_connector.pipelines.lineage import lineage_to
+
+    return lineage_to(place, lambda sentence: note(f"warning: {sentence}"))
 
 
 @contextmanager

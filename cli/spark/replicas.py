@@ -9,7 +9,7 @@ import typer
 
 from ..common.show import JsonOutput, note, show_json, show_table
 from ..log.folders import CLEAN, DAMAGED, Folders, existing, leave_unreadable, plural
-from .options import Master, session, shown_progress
+from .options import Master, PyFiles, SparkConf, Submission, session, shown_progress
 
 if TYPE_CHECKING:
     from ...spark_connector.pipelines import ReplicaReport
@@ -32,6 +32,8 @@ def verify_replicas(
         bool, typer.Option("--live", help="Brokers are running: what they write may differ.")
     ] = False,
     master: Master = "local[*]",
+    py_files: PyFiles = None,
+    spark_conf: SparkConf = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Compare the replicas in the data folders of a stopped cluster.
@@ -59,7 +61,9 @@ def verify_replicas(
         note("brokers may be writing: what changes while it is read can look like a difference")
     with ExitStack() as stack:
         try:
-            spark = stack.enter_context(session(master, connector=False))
+            spark = stack.enter_context(
+                session(Submission.of(master, py_files, spark_conf), connector=False)
+            )
             show = stack.enter_context(shown_progress())
             report = verify(spark, settings, show)
         except SparkConnectorError as error:

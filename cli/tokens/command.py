@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Make, list, renew and end delegation tokens, with which others log in as you.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 TokenHmac = Annotated[

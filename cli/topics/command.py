@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_LEADER
+from ...common.sentinels import (
+    EARLIEST_TIMESTAMP,
+    INT16_MAX,
+    INT32_MAX,
+    LATEST_TIMESTAMP,
+    NO_LEADER,
+)
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
+from ..common.known_settings import require_known
 from ..common.show import JsonOutput, note, show_json, show_table
 from .partition_names import require_topic
 
@@ -21,8 +28,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="List, create, describe, change and delete topics.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
@@ -33,6 +38,10 @@ Configs = Annotated[
         "--config", "-c", metavar="KEY=VALUE", help="A topic setting; may be given repeatedly."
     ),
 ]
+
+
+KNOWN_MS_MAX = 10_000
+"""How long brokers may take to know a new topic before a user is told."""
 
 
 class TopicState(NamedTuple):
@@ -85,11 +94,14 @@ def list_topics(
 def create_topics(
     topics: TopicNames,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, show_default="the broker's")
+        int | None,
+        typer.Option("--partitions", "-p", min=1, max=INT32_MAX, show_default="the broker's"),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, show_default="the broker's"),
+        typer.Option(
+            "--replication-factor", "-r", min=1, max=INT16_MAX, show_default="the broker's"
+        ),
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[
@@ -98,7 +110,7 @@ def create_topics(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
-    """Create topics.
+    """Create topics, and wait until every broker serves them.
 
     ```
     odradek topics create events --partitions 3
@@ -106,11 +118,12 @@ def create_topics(
     ```
     """
     from ...client.admin.admin import DEFAULT, Admin, NewTopic
+    from ...client.errors import MetadataTimeoutError
     from ...common.errors import ErrorCode, KafkaError
 
     configs = parse_pairs(config)
 
-    async def create(client: KafkaClient) -> list[str]:
+    async def create(client: KafkaClient) -> None:
         admin = Admin(client)
         created = []
         for name in topics:
@@ -125,11 +138,16 @@ def create_topics(
                 note(f"topic {name} exists already")
             else:
                 created.append(name)
-        await admin.wait_for_topics(created)
-        return created
+                note(f"created topic {name}")
+        try:
+            await admin.wait_for_topics(created, KNOWN_MS_MAX)
+        except KafkaError as error:  # it may be created, and not be described
+            if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise
+        except MetadataTimeoutError as error:
+            note(f"not all brokers serve it yet: {error}")
 
-    for topic in with_client(bootstrap_server, create, command_config):
-        note(f"created topic {topic}")
+    with_client(bootstrap_server, create, command_config)
 
 
 @app.command("describe")
@@ -224,7 +242,9 @@ def delete_topics(
 @app.command("add-partitions")
 def add_partitions(
     topic: TopicName,
-    to: Annotated[int, typer.Option("--to", min=1, help="How many it shall have in all.")],
+    to: Annotated[
+        int, typer.Option("--to", min=1, max=INT32_MAX, help="How many it shall have in all.")
+    ],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -270,6 +290,7 @@ def alter_topic(
     async def alter(client: KafkaClient) -> None:
         admin = Admin(client)
         await _existing(admin, [topic])
+        require_known(changes, await admin.describe_configs(topic), f"topic {topic}")
         await admin.alter_configs(topic, changes)
 
     with_client(bootstrap_server, alter, command_config)

@@ -34,8 +34,6 @@ TopicPartition = tuple[str, int]
 
 app = typer.Typer(
     help="List and describe transactions, find those that hang, and end them.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID", show_default=False)]

@@ -26,8 +26,6 @@ ITERATIONS_MAX = 16_384
 
 app = typer.Typer(
     help="List, add and remove the users who log in by SCRAM.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 UserName = Annotated[str, typer.Argument(metavar="USER", show_default=False)]

@@ -14,19 +14,37 @@ from ...common.errors import ErrorCode, KafkaError
 from ...protocol import messages
 from ..client import KafkaClient
 from ..error_kinds import error_name, error_of
-from ..errors import ConnectError
+from ..errors import ConnectError, DisconnectedError, MetadataTimeoutError, UnknownNodeError
 from ..metadata.cluster import Node, TopicInfo
 from ..metadata.snapshot_update import partition_info
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
+    from ..network.attempts import Attempts
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
-OWN_SOURCES = {TOPIC_RESOURCE: frozenset({1}), BROKER_RESOURCE: frozenset({2})}
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
+
+RESOURCE_NOUNS = {
+    TOPIC_RESOURCE: "topic",
+    BROKER_RESOURCE: "broker",
+    CLIENT_METRICS_RESOURCE: "client metrics",
+    GROUP_RESOURCE: "group",
+}
+
+DEFAULT_BROKER_SOURCE = 3
+"""A setting of all brokers that have none of their own, set while they run."""
+OWN_SOURCES = {
+    TOPIC_RESOURCE: frozenset({1}),
+    BROKER_RESOURCE: frozenset({2}),
+    CLIENT_METRICS_RESOURCE: frozenset({7}),
+    GROUP_RESOURCE: frozenset({8}),
+}
 """Where a setting was set if it was for this resource itself (ConfigSource): DYNAMIC_TOPIC_CONFIG
-and DYNAMIC_BROKER_CONFIG. All else is a default of some kind."""
+and so on. All else is a default of some kind."""
 
 DEFAULT = -1
 """For a number of partitions or replicas: the broker's own setting."""
@@ -56,6 +74,26 @@ class NewTopic(NamedTuple):
     replication_factor: int = DEFAULT
     assignments: Mapping[int, Sequence[int]] = {}
     configs: Mapping[str, str | None] = {}
+
+
+class ConfigEntry(NamedTuple):
+    """A setting of a resource.
+
+    Attributes:
+        name: by Kafka's name.
+        value: None where it has none, or is secret.
+        source: where it was set, as Kafka's ConfigSource has it.
+        is_read_only: whether only a restart changes it.
+        is_sensitive: whether its value is secret.
+        documentation: what it is for; None where the broker does not say.
+    """
+
+    name: str
+    value: str | None
+    source: int
+    is_read_only: bool
+    is_sensitive: bool
+    documentation: str | None
 
 
 class ClusterDescription(NamedTuple):
@@ -229,14 +267,21 @@ class Admin:
             if (name := topic.name) is not None
         }
 
-    async def wait_for_topics(self, names: Iterable[str]) -> None:
-        """Wait until brokers know topics that were just created, and who leads their partitions.
+    async def wait_for_topics(self, names: Iterable[str], timeout_ms: int | None = None) -> None:
+        """Wait until every broker knows topics that were just created, and who leads their
+        partitions: the controller answers CreateTopics before it has told them all.
+
+        A broker that cannot be connected to is not waited for.
+
+        Args:
+            names: of the topics.
+            timeout_ms: how long at most; None: as long as any call.
 
         Raises:
             MetadataTimeoutError: a topic or a leader was not there in time.
-            KafkaError, ClientError: as `KafkaClient.wait_for_topic`.
+            KafkaError, ClientError: as `KafkaClient.wait_for_topic` and `KafkaClient.send`.
         """
-        attempts = self._client.attempts(self._timeout_ms)
+        attempts = self._client.attempts(self._timeout_ms if timeout_ms is None else timeout_ms)
         requested = list(names)
         for name in requested:
             self._client.add_topic(name)
@@ -244,6 +289,38 @@ class Admin:
             topic = await self._client.wait_for_topic(name, timeout_ms=attempts.remaining_ms)
             for partition in topic.partitions:
                 await self._client.wait_for_leader(name, partition, attempts.remaining_ms)
+        nodes = list(self._client.cluster.nodes)
+        if requested and len(nodes) > 1:
+            for node_id in nodes:
+                await self._wait_for_topics_at(node_id, requested, attempts)
+
+    async def _wait_for_topics_at(
+        self, node_id: int, names: Sequence[str], attempts: Attempts
+    ) -> None:
+        make = messages.MetadataRequest.MetadataRequestTopic
+        request = messages.MetadataRequest(
+            topics=[make(name=name) for name in names], allow_auto_topic_creation=False
+        )
+        while True:
+            try:
+                response: messages.MetadataResponse = await self._client.send(
+                    node_id, request, timeout_ms=max(attempts.remaining_ms, 1)
+                )
+            except (ConnectError, UnknownNodeError):
+                return
+            except DisconnectedError:
+                response = messages.MetadataResponse()
+            known = {
+                topic.name
+                for topic in response.topics
+                if topic.partitions and all(each.leader_id >= 0 for each in topic.partitions)
+            }
+            missing = [name for name in names if name not in known]
+            if not missing:
+                return
+            await attempts.pause(
+                MetadataTimeoutError(f"broker {node_id} does not know topic {missing[0]!r} yet")
+            )
 
     async def describe_configs(
         self, resource: str, resource_type: int = TOPIC_RESOURCE, *, own_only: bool = False
@@ -259,10 +336,32 @@ class Admin:
             KafkaError: there is no such resource.
             ClientError: the broker could not be reached.
         """
+        return {
+            entry.name: entry.value
+            for entry in await self.config_entries(resource, resource_type)
+            if not own_only or entry.source in OWN_SOURCES[resource_type]
+        }
+
+    async def config_entries(
+        self, resource: str, resource_type: int = TOPIC_RESOURCE
+    ) -> list[ConfigEntry]:
+        """The settings of a resource, with all that is known of each.
+
+        Args:
+            resource: a topic's or group's name, or a broker's id; empty: the defaults of all
+                brokers that were set while they run.
+            resource_type: `TOPIC_RESOURCE`, `BROKER_RESOURCE` and so on.
+
+        Raises:
+            KafkaError: there is no such resource.
+            ClientError: the broker could not be reached.
+        """
         resource_config = messages.DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=resource_type, resource_name=resource, configuration_keys=None
         )
-        request = messages.DescribeConfigsRequest(resources=[resource_config])
+        request = messages.DescribeConfigsRequest(
+            resources=[resource_config], include_documentation=True
+        )
         response: messages.DescribeConfigsResponse = await self._send_for(
             resource, resource_type, request
         )
@@ -272,25 +371,34 @@ class Admin:
                 for r in response.results
             ]
         )
-        return {
-            config.name: config.value
+        return [
+            ConfigEntry(
+                config.name,
+                config.value,
+                config.config_source,
+                config.read_only,
+                config.is_sensitive,
+                config.documentation,
+            )
             for result in response.results
             for config in result.configs
-            if not own_only or config.config_source in OWN_SOURCES[resource_type]
-        }
+        ]
 
     async def alter_configs(
         self,
         resource: str,
         changes: Mapping[str, str | None],
         resource_type: int = TOPIC_RESOURCE,
+        *,
+        validate_only: bool = False,
     ) -> None:
         """Change some settings of a topic or broker, and leave the others (KIP-339).
 
         Args:
             resource: a topic's name, or a broker's id.
             changes: by Kafka's names; None: the default again.
-            resource_type: `TOPIC_RESOURCE` or `BROKER_RESOURCE`.
+            resource_type: `TOPIC_RESOURCE`, `BROKER_RESOURCE` and so on.
+            validate_only: only find out whether it may be done.
 
         Raises:
             KafkaError: INVALID_CONFIG and so on.
@@ -309,7 +417,9 @@ class Admin:
                 for name, value in changes.items()
             ],
         )
-        request = messages.IncrementalAlterConfigsRequest(resources=[resource_config])
+        request = messages.IncrementalAlterConfigsRequest(
+            resources=[resource_config], validate_only=validate_only
+        )
         response: messages.IncrementalAlterConfigsResponse = await self._send_for(
             resource, resource_type, request
         )
@@ -534,7 +644,7 @@ def _creatable(topic: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
 
 def _resource(name: str, resource_type: int) -> str:
     """What errors call it."""
-    return f"topic {name}" if resource_type == TOPIC_RESOURCE else f"broker {name}"
+    return f"{RESOURCE_NOUNS[resource_type]} {name}" if name else "the brokers' defaults"
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

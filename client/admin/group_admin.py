@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_OFFSET
@@ -11,16 +11,23 @@ from ...protocol import messages
 from ..client import KafkaClient
 from ..error_kinds import error_name, error_of
 from ..errors import UnsupportedByBrokerError
-from .coordinators import GROUP_KEYS, Coordinators
+from .coordinators import GROUP_KEYS, Answered, Coordinators
 from .group_descriptions import (
     GroupDescription,
     GroupListing,
+    ShareOffset,
     TopicPartition,
     classic_group,
     consumer_group,
+    share_group,
+    streams_group,
 )
 
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
+
 NO_GENERATION: Final = -1
+NO_LAG: Final = -1
 LAST_WITH_TOPIC_NAMES: Final = 9
 """Of OffsetCommit and OffsetFetch; later versions go by topic ids."""
 
@@ -80,9 +87,8 @@ class GroupAdmin:
         names = list(groups)
         described: dict[str, GroupDescription | None] = dict.fromkeys(names)
         described |= await self._describe_consumer_groups(names)
-        classic = [name for name in names if described[name] is None]
         answers = await self._coordinators.ask(
-            classic,
+            _missing(described),
             lambda keys: messages.DescribeGroupsRequest(groups=keys),
             lambda answer: {each.group_id: each for each in answer.groups},
         )
@@ -91,23 +97,58 @@ class GroupAdmin:
                 _require(group.error_code, f"group {name!r}", group.error_message)
                 if group.group_state != DEAD:
                     described[name] = classic_group(group, coordinator)
-        return described
+        described |= await self._describe_share_groups(_missing(described))
+        return described | await self._describe_streams_groups(_missing(described))
 
     async def _describe_consumer_groups(self, names: list[str]) -> dict[str, GroupDescription]:
+        return {
+            name: consumer_group(group, coordinator)
+            for name, (coordinator, group) in (
+                await self._of_type(names, messages.ConsumerGroupDescribeRequest)
+            ).items()
+        }
+
+    async def _describe_share_groups(self, names: list[str]) -> dict[str, GroupDescription]:
+        return {
+            name: share_group(group, coordinator)
+            for name, (coordinator, group) in (
+                await self._of_type(names, messages.ShareGroupDescribeRequest)
+            ).items()
+        }
+
+    async def _describe_streams_groups(self, names: list[str]) -> dict[str, GroupDescription]:
+        return {
+            name: streams_group(group, coordinator)
+            for name, (coordinator, group) in (
+                await self._of_type(names, messages.StreamsGroupDescribeRequest)
+            ).items()
+        }
+
+    async def _of_type(
+        self,
+        names: list[str],
+        request: type[
+            messages.ConsumerGroupDescribeRequest
+            | messages.ShareGroupDescribeRequest
+            | messages.StreamsGroupDescribeRequest
+        ],
+    ) -> dict[str, Answered]:
+        """What coordinators say of those groups that are of the type which a request is for."""
         try:
             answers = await self._coordinators.ask(
                 names,
-                lambda keys: messages.ConsumerGroupDescribeRequest(group_ids=keys),
+                lambda keys: request(group_ids=keys),
                 lambda answer: {each.group_id: each for each in answer.groups},
             )
         except UnsupportedByBrokerError:
-            return {}  # a broker from before KIP-848
+            return {}  # a broker from before the type
         found = {}
-        for name, (coordinator, group) in answers.items():
+        for name, answered in answers.items():
+            group = answered.item
             if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
                 continue
             _require(group.error_code, f"group {name!r}", group.error_message)
-            found[name] = consumer_group(group, coordinator)
+            found[name] = answered
         return found
 
     async def committed(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
@@ -217,19 +258,114 @@ class GroupAdmin:
             )
             for name, indexes in _by_topic(partitions).items()
         ]
-        (answered,) = (
-            await self._coordinators.ask(
-                [group],
-                lambda _: make(group_id=group, topics=topics),
-                lambda answer: {group: answer},
-            )
-        ).values()
-        _require(answered.item.error_code, f"group {group!r}")
+        answer: messages.OffsetDeleteResponse = await self._answer(
+            group, make(group_id=group, topics=topics)
+        )
+        _require(answer.error_code, f"group {group!r}")
         return {
             (topic.name, each.partition_index): error_of(each.error_code)
-            for topic in answered.item.topics
+            for topic in answer.topics
             for each in topic.partitions
         }
+
+    # -- share groups -----------------------------------------------------------------------
+
+    async def share_offsets(
+        self, groups: Iterable[str]
+    ) -> dict[str, dict[TopicPartition, ShareOffset]]:
+        """Where share groups stand in all partitions that they have begun to read.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND for a group that is no share group, or a coordinator
+                refused.
+            ClientError: a coordinator could not be reached.
+        """
+        make = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        answers = await self._coordinators.ask(
+            groups,
+            lambda keys: messages.DescribeShareGroupOffsetsRequest(
+                groups=[make(group_id=key, topics=None) for key in keys]
+            ),
+            lambda answer: {each.group_id: each for each in answer.groups},
+        )
+        found: dict[str, dict[TopicPartition, ShareOffset]] = {}
+        for name, answered in answers.items():
+            group = answered.item
+            _require(group.error_code, f"group {name!r}", group.error_message)
+            offsets = found[name] = {}
+            for topic in group.topics:
+                for each in topic.partitions:
+                    what = f"group {name!r}, {topic.topic_name}:{each.partition_index}"
+                    _require(each.error_code, what, each.error_message)
+                    offsets[topic.topic_name, each.partition_index] = ShareOffset(
+                        None if each.start_offset == NO_OFFSET else each.start_offset,
+                        None if each.lag == NO_LAG else each.lag,
+                    )
+        return found
+
+    async def alter_share_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Have a share group without members begin at offsets; what became of each.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP and so on: none was changed.
+            ClientError: the coordinator could not be reached.
+        """
+        make = messages.AlterShareGroupOffsetsRequest
+        topics = [
+            make.AlterShareGroupOffsetsRequestTopic(
+                topic_name=name,
+                partitions=[
+                    make.AlterShareGroupOffsetsRequestPartition(
+                        partition_index=index, start_offset=offsets[name, index]
+                    )
+                    for index in indexes
+                ],
+            )
+            for name, indexes in _by_topic(offsets).items()
+        ]
+        answer: messages.AlterShareGroupOffsetsResponse = await self._answer(
+            group, make(group_id=group, topics=topics)
+        )
+        _require(answer.error_code, f"group {group!r}", answer.error_message)
+        return {
+            (topic.topic_name, each.partition_index): error_of(each.error_code)
+            for topic in answer.responses
+            for each in topic.partitions
+        }
+
+    async def delete_share_offsets(self, group: str, topics: Iterable[str]) -> dict[str, ErrorCode]:
+        """Forget where a share group without members stands in topics; what became of each.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP and so on: none was forgotten.
+            ClientError: the coordinator could not be reached.
+        """
+        make = messages.DeleteShareGroupOffsetsRequest
+        answer: messages.DeleteShareGroupOffsetsResponse = await self._answer(
+            group,
+            make(
+                group_id=group,
+                topics=[
+                    make.DeleteShareGroupOffsetsRequestTopic(topic_name=each)
+                    for each in sorted(set(topics))
+                ],
+            ),
+        )
+        _require(answer.error_code, f"group {group!r}", answer.error_message)
+        return {each.topic_name: error_of(each.error_code) for each in answer.responses}
+
+    async def _answer(self, group: str, request: Message) -> Any:
+        """What a group's coordinator answers a request about that group alone."""
+        answers = await self._coordinators.ask(
+            [group], lambda _: request, lambda answer: {group: answer}
+        )
+        return answers[group].item
+
+
+def _missing(described: Mapping[str, GroupDescription | None]) -> list[str]:
+    return [name for name, group in described.items() if group is None]
 
 
 def _first_code(answer: messages.OffsetCommitResponse) -> int:

@@ -1,4 +1,4 @@
-"""What brokers say about groups, of either generation, in one form."""
+"""What brokers say about groups, of any type, in one form."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ TopicPartition = tuple[str, int]
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
+SHARE: Final = "share"
+STREAMS: Final = "streams"
 """Types of groups; the second is also the protocol type of consumers' classic groups."""
 
 INACTIVE_STATES: Final = frozenset({"Empty", "Dead"})
@@ -26,8 +28,9 @@ class GroupListing(NamedTuple):
     """A group as its coordinator lists it.
 
     Attributes:
-        type: "classic", "consumer" and so on; "" of brokers older than Kafka 3.8.
-        protocol_type: "consumer" for consumers, "connect" for Connect, "" where none joined.
+        type: "classic", "consumer", "share" and so on; "" of brokers older than Kafka 3.8.
+        protocol_type: "consumer" for consumers, "share" for share groups, "connect" for Connect,
+            "" where none joined.
         coordinator: the broker that listed it.
     """
 
@@ -44,11 +47,12 @@ class GroupMember(NamedTuple):
     Attributes:
         epoch: of the member; None in a classic group, where all are of one generation.
         type: "classic" or "consumer": which protocol it speaks; both may be in a group that is
-            being upgraded.
-        topics: what it subscribes to by name, in a consumer group.
+            being upgraded. "share" in a share group,
+            "streams" in a streams group.
+        topics: what it subscribes to by name, in a consumer or share group.
         regex: what it subscribes to by pattern, in a consumer group.
         assignment: what it reads now.
-        target: what it shall read; differs while the group reconciles.
+        target: what it shall read; differs while a consumer group reconciles.
     """
 
     member_id: str
@@ -84,41 +88,152 @@ class GroupDescription(NamedTuple):
     assignment_epoch: int | None
     members: tuple[GroupMember, ...]
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share group, whose members may read the same partitions."""
+        return self.type == SHARE
+
+
+class ShareOffset(NamedTuple):
+    """Where a share group stands in a partition.
+
+    Attributes:
+        start: the first record that is not done with; None before anybody has read there.
+        lag: how many records are not done with; None where the coordinator does not know.
+    """
+
+    start: int | None
+    lag: int | None
+
 
 def consumer_group(
     group: messages.ConsumerGroupDescribeResponse.DescribedGroup, coordinator: int
 ) -> GroupDescription:
     """A group of KIP-848, from ConsumerGroupDescribe."""
-    return GroupDescription(
-        group_id=group.group_id,
-        type=CONSUMER,
-        state=group.group_state,
-        coordinator=coordinator,
-        protocol_type=CONSUMER,
-        assignor=group.assignor_name,
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-        members=tuple(
-            GroupMember(
-                member_id=member.member_id,
-                instance_id=member.instance_id,
-                client_id=member.client_id,
-                host=member.client_host,
-                rack=member.rack_id,
-                epoch=member.member_epoch,
-                type=MEMBER_TYPES.get(member.member_type, CONSUMER),
-                topics=tuple(sorted(member.subscribed_topic_names)),
-                regex=member.subscribed_topic_regex or None,
-                assignment=_by_name(member.assignment.topic_partitions),
-                target=_by_name(member.target_assignment.topic_partitions),
-            )
-            for member in sorted(group.members, key=lambda each: each.member_id)
+    return _of_epochs(
+        group,
+        coordinator,
+        CONSUMER,
+        group.assignor_name,
+        (
+            _member(
+                member,
+                MEMBER_TYPES.get(member.member_type, CONSUMER),
+                tuple(sorted(member.subscribed_topic_names)),
+                _by_name(member.assignment.topic_partitions),
+                _by_name(member.target_assignment.topic_partitions),
+            )._replace(instance_id=member.instance_id, regex=member.subscribed_topic_regex or None)
+            for member in group.members
         ),
     )
 
 
+def share_group(
+    group: messages.ShareGroupDescribeResponse.DescribedGroup, coordinator: int
+) -> GroupDescription:
+    """A group of KIP-932, from ShareGroupDescribe: several members may read one partition."""
+    members = []
+    for member in group.members:
+        topics = tuple(sorted(member.subscribed_topic_names))
+        assignment = _by_name(member.assignment.topic_partitions)
+        members.append(_member(member, SHARE, topics, assignment, assignment))
+    return _of_epochs(group, coordinator, SHARE, group.assignor_name, members)
+
+
+def streams_group(
+    group: messages.StreamsGroupDescribeResponse.DescribedGroup, coordinator: int
+) -> GroupDescription:
+    """A group of KIP-1071, from StreamsGroupDescribe: who reads what by its active tasks."""
+    sources: dict[str, list[str]] = {}
+    if group.topology is not None:
+        for each in group.topology.subtopologies or ():
+            repartitioned = (topic.name for topic in each.repartition_source_topics)
+            sources[each.subtopology_id] = [*each.source_topics, *repartitioned]
+
+    def read_by(
+        assignment: messages.StreamsGroupDescribeResponse.Assignment,
+    ) -> tuple[TopicPartition, ...]:
+        return tuple(
+            sorted(
+                (topic, index)
+                for task in assignment.active_tasks
+                for topic in sources.get(task.subtopology_id, ())
+                for index in task.partitions
+            )
+        )
+
+    topics = tuple(sorted({topic for names in sources.values() for topic in names}))
+    return _of_epochs(
+        group,
+        coordinator,
+        STREAMS,
+        "",
+        (
+            _member(
+                member,
+                STREAMS,
+                topics,
+                read_by(member.assignment),
+                read_by(member.target_assignment),
+            )._replace(instance_id=member.instance_id)
+            for member in group.members
+        ),
+    )
+
+
+def _of_epochs(
+    group: messages.ConsumerGroupDescribeResponse.DescribedGroup
+    | messages.ShareGroupDescribeResponse.DescribedGroup
+    | messages.StreamsGroupDescribeResponse.DescribedGroup,
+    coordinator: int,
+    group_type: str,
+    assignor: str,
+    members: Iterable[GroupMember],
+) -> GroupDescription:
+    """A group that counts epochs."""
+    return GroupDescription(
+        group_id=group.group_id,
+        type=group_type,
+        state=group.group_state,
+        coordinator=coordinator,
+        protocol_type=group_type,
+        assignor=assignor,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=tuple(sorted(members, key=lambda each: each.member_id)),
+    )
+
+
+def _member(
+    member: messages.ConsumerGroupDescribeResponse.Member
+    | messages.ShareGroupDescribeResponse.Member
+    | messages.StreamsGroupDescribeResponse.Member,
+    member_type: str,
+    topics: tuple[str, ...],
+    assignment: tuple[TopicPartition, ...],
+    target: tuple[TopicPartition, ...],
+) -> GroupMember:
+    """A member of such a group, without a static identity."""
+    return GroupMember(
+        member_id=member.member_id,
+        instance_id=None,
+        client_id=member.client_id,
+        host=member.client_host,
+        rack=member.rack_id,
+        epoch=member.member_epoch,
+        type=member_type,
+        topics=topics,
+        regex=None,
+        assignment=assignment,
+        target=target,
+    )
+
+
 def _by_name(
-    topics: Iterable[messages.ConsumerGroupDescribeResponse.TopicPartitions],
+    topics: Iterable[
+        messages.ConsumerGroupDescribeResponse.TopicPartitions
+        | messages.ShareGroupDescribeResponse.TopicPartitions
+    ],
 ) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted((topic.topic_name, index) for topic in topics for index in topic.partitions)

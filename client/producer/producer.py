@@ -9,7 +9,7 @@ import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Self, cast, overload
+from typing import NamedTuple, Self, cast, overload
 
 import trio
 
@@ -44,6 +44,20 @@ ABORT_SECONDS_MAX = 5
 
 FAILURES_REMEMBERED_MAX = 1000
 """Of the batches that failed unseen, `flush` raises the first: no more need be kept."""
+
+
+class HeldUp(NamedTuple):
+    """Why a producer does not come on.
+
+    Attributes:
+        reason: what became of the last attempt, as a sentence that names the partition.
+        since_ms: for how long the oldest record has been waiting.
+        records: how many are not delivered.
+    """
+
+    reason: str
+    since_ms: int
+    records: int
 
 
 class Producer:
@@ -250,6 +264,23 @@ class Producer:
     def has_failed(self) -> bool:
         """Whether a record failed that nobody has awaited, which `flush` will raise."""
         return any(not batch.failure_was_seen for batch in self._unseen)
+
+    def held_up(self) -> HeldUp | None:
+        """What the oldest record waits for that is not delivered; None if all are."""
+        batch = next(iter(self._accumulator.incomplete), None)
+        if batch is None:
+            return None
+        where = f"partition {batch.partition} of topic {batch.topic!r}"
+        if batch.refusal is not None:
+            reason = str(batch.refusal)
+        elif self._client.metadata.current_leader(batch.topic, batch.partition) is None:
+            reason = f"{where}: it has no leader"
+        elif batch.attempts:
+            reason = f"{where}: its leader has not answered yet"
+        else:
+            reason = f"{where}: its leader is not connected"
+        records = sum(each.count for each in self._accumulator.incomplete)
+        return HeldUp(reason, self._client.clock.monotonic_ms() - batch.created_ms, records)
 
     async def flush(self) -> None:
         """Send what was accepted so far without lingering, and wait until all of it is done.

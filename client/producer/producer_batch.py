@@ -62,6 +62,7 @@ class ProducerBatch:
         attempts: how often it was sent.
         retry_at_ms: it may not be sent again before that.
         base_offset: of the first record, once it is in the log; -1 where the broker did not say.
+        refusal: why the last attempt to send it has to be repeated; None before there was one.
         failure: why it will not be in the log, or why nobody knows.
         is_done: whether it was delivered or has failed.
         parts: the batches that took its place when it was split.
@@ -89,6 +90,7 @@ class ProducerBatch:
         "max_timestamp",
         "partition",
         "parts",
+        "refusal",
         "reserved_bytes",
         "retry_at_ms",
         "topic",
@@ -114,6 +116,7 @@ class ProducerBatch:
         self.is_full = False
         self.is_transactional = is_transactional
         self.attempts = 0
+        self.refusal: Exception | None = None
         self.retry_at_ms = created_ms
         self.identity = NO_IDENTITY
         self.base_sequence = NO_SEQUENCE

@@ -175,7 +175,7 @@ class Sender:
             logger.warning("%s is larger than the broker takes: splitting it", batch)
             self._accumulator.split(batch)
         elif self._may_send_again(queue, batch, code, now_ms):
-            self._send_again(queue, batch, now_ms)
+            self._send_again(queue, batch, _refusal(batch, answer), now_ms)
         else:
             self._fail(queue, batch, _refusal(batch, answer), is_refused=True)
 
@@ -188,9 +188,12 @@ class Sender:
             return
         if self._has_time(batch, now_ms):
             logger.info("%s was not answered, sending it again: %s", batch, failure)
-            self._send_again(queue, batch, now_ms)
-        else:
+            self._send_again(queue, batch, failure, now_ms)
+        elif batch.attempts > self._settings.retries:
             self._fail(queue, batch, failure, is_refused=False)
+        else:
+            batch.refusal = failure
+            self._fail(queue, batch, self._too_late(batch), is_refused=False)
 
     def unsendable(self, batch: ProducerBatch, failure: Exception) -> None:
         """A batch cannot be sent to this broker at all; it was not."""
@@ -241,7 +244,10 @@ class Sender:
             and now_ms - batch.created_ms < self._settings.delivery_timeout_ms
         )
 
-    def _send_again(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
+    def _send_again(
+        self, queue: PartitionQueue, batch: ProducerBatch, refusal: Exception, now_ms: int
+    ) -> None:
+        batch.refusal = refusal
         batch.retry_at_ms = now_ms + self._backoff.wait_ms(batch.attempts - 1)
         queue.send_again(batch)
 
@@ -267,12 +273,16 @@ class Sender:
             lambda batch: now_ms - batch.created_ms >= timeout_ms, self._accumulator.incomplete
         )
         for batch in list(oldest):
-            failure = DeliveryTimeoutError(
-                f"{batch.count} records for partition {batch.partition} of topic "
-                f"{batch.topic!r} were not delivered within {timeout_ms} ms"
-            )
             queue = self._accumulator.queue(batch.topic, batch.partition)
-            self._fail(queue, batch, failure, is_refused=False)
+            self._fail(queue, batch, self._too_late(batch), is_refused=False)
+
+    def _too_late(self, batch: ProducerBatch) -> DeliveryTimeoutError:
+        """The failure of a batch whose time is over, with what went wrong last."""
+        why = "" if batch.refusal is None else f": {batch.refusal}"
+        return DeliveryTimeoutError(
+            f"{batch.count} records for partition {batch.partition} of topic {batch.topic!r} "
+            f"were not delivered within {self._settings.delivery_timeout_ms} ms{why}"
+        )
 
     def _mend_sequences(self) -> None:
         """Number batches anew where a sequence cannot be continued."""

@@ -16,7 +16,8 @@ import trio
 
 from ...client.errors import ClientError
 from ...common.live_broker import EndPoint, LiveBroker
-from ...runtime.long_work import ITEMS_AT_LEAST, run_in_steps
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import ITEMS_AT_LEAST
 from ...runtime.supervisor import Supervisor
 from .channel import ControllerRequest, OnAnswer
 from .codec import decode_errors, encode, partitions_of

@@ -11,7 +11,8 @@ from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
-from ...runtime.long_work import Steps, run_at_pace
+from ...runtime.long_work import run_at_pace
+from ...runtime.steps import Steps
 from ..active_controller import ActiveController
 from ..context import PartitionAndReplica, Reassignment
 from ..fenced_store import kafka_error_of

@@ -16,7 +16,8 @@ from ...common.partition_state import LeaderAndIsr
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NodeExists, NoNode
 from ...metadata_store.store import Operation
-from ...runtime.long_work import KeepPace, in_batches
+from ...runtime.long_work import KeepPace
+from ...runtime.steps import in_batches
 from ..context import ControllerContext, Topic
 from ..fenced_store import ControllerMoved, FencedStore
 from ..topics.topic_nodes import (

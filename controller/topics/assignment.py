@@ -13,7 +13,7 @@ from itertools import zip_longest
 from random import Random
 
 from ...common.errors import ErrorCode, KafkaError
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 
 Assignment = dict[int, tuple[int, ...]]
 """Partition index to the brokers that hold it, the preferred leader first."""

@@ -11,8 +11,8 @@ from random import Random
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
-from ...runtime.long_work import Steps
 from ...runtime.rng import random_uuid
+from ...runtime.steps import Steps
 from ..context import ControllerContext, Topic
 from .assignment import (
     Assignment,

@@ -15,7 +15,8 @@ from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NoNode
 from ...metadata_store.store import Create, Delete, MetadataStore, Operation, SetData, StoredNode
 from ...metadata_store.znodes import CorruptNode, TopicNode
-from ...runtime.long_work import KeepPace, in_batches
+from ...runtime.long_work import KeepPace
+from ...runtime.steps import in_batches
 from ..context import Reassignment, Topic
 from ..fenced_store import FencedStore
 

@@ -9,7 +9,8 @@ from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
 from ...config.topic_configs import validate_topic_config
 from ...metadata_store.errors import MetadataStoreError, NodeExists
-from ...runtime.long_work import Steps, map_in_steps, run_at_pace
+from ...runtime.long_work import run_at_pace
+from ...runtime.steps import Steps, map_in_steps
 from ..active_controller import ActiveController
 from ..context import Topic
 from ..fenced_store import kafka_error_of

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ...common.errors import ErrorCode, KafkaError
-from ...runtime.long_work import Steps, count_items, in_batches, run_at_once
+from ...runtime.steps import Steps, count_items, in_batches, run_at_once
+from ..share.operations import NoPersister, Persister
 from .admin_overrides import AdminOverrides
 from .classic.classic_groups import ClassicGroups
 from .classic.group import ClassicGroup
@@ -43,6 +44,7 @@ from .describing import (
     list_groups,
 )
 from .offset_metadata_manager import (
+    OFFSETS_PER_PIECE,
     CommitCallback,
     CommitRequest,
     EncodedCommits,
@@ -52,12 +54,21 @@ from .offset_metadata_manager import (
 from .offsets import GroupOffsets
 from .runtime import GroupRuntime
 from .shards import AnyGroup, GroupShards
+from .share.settings import ShareGroupSettings, ShareGroupTimings
+from .share.share_group import ShareGroup
+from .share.share_groups import ShareGroups
+from .streams.group import StreamsGroup
+from .streams.heartbeat import check_fetch as check_streams_fetch
+from .streams.settings import StreamsGroupConfigs, StreamsGroupSettings
+from .streams.states import StreamsGroupState
+from .streams.streams_groups import StreamsGroups
 
 logger = logging.getLogger(__name__)
-OFFSETS_PER_PIECE = 200
-"""So many are deleted at a time."""
 NO_OFFSETS = GroupOffsets()
 """What a group that is not known has committed."""
+
+DEAD_STATES = (ClassicGroupState.DEAD, ConsumerGroupState.DEAD, StreamsGroupState.DEAD)
+EMPTY_STATES = (ClassicGroupState.EMPTY, ConsumerGroupState.EMPTY, StreamsGroupState.EMPTY)
 
 FetchCallback = Callable[[ErrorCode, GroupOffsets], None]
 """Called once with a group's offsets, or with the reason why there are none to be had."""
@@ -76,9 +87,15 @@ class GroupCoordinator:
         topics: the cluster's topics as they are now.
         consumer_settings: what the configuration says of consumer groups.
         group_configs: what is set for single groups, before the broker's settings.
+        share_settings: what the configuration says of share groups.
+        persister: keeps what they have read; None: there is no share coordinator, and whoever
+            joins a share group waits for it.
+        streams_settings: what the configuration says of streams groups.
 
     Attributes:
         admin_overrides: what tests may do to groups from outside.
+        share: the verbs on share groups.
+        streams: the verbs on streams groups.
     """
 
     def __init__(
@@ -88,15 +105,43 @@ class GroupCoordinator:
         topics: Callable[[], TopicsImage],
         consumer_settings: ConsumerGroupSettings,
         group_configs: GroupConfigValues | None = None,
+        share_settings: ShareGroupSettings | None = None,
+        persister: Persister | None = None,
+        streams_settings: StreamsGroupSettings | None = None,
     ) -> None:
         classic = self._classic = ClassicGroups(runtime)
         self._runtime = runtime
         timings = GroupTimings(group_configs or consumer_settings)
         self._consumer = ConsumerGroups(runtime, consumer_settings, timings, topics)
-        self._shards = GroupShards(runtime, topic_partitions, classic, self._consumer.sessions)
+        share_settings = share_settings or ShareGroupSettings()
+        self.share = ShareGroups(
+            runtime,
+            share_settings,
+            ShareGroupTimings(group_configs or share_settings),
+            topics,
+            persister or NoPersister(),
+        )
+        streams_settings = streams_settings or StreamsGroupSettings()
+        self.streams = StreamsGroups(
+            runtime,
+            streams_settings,
+            StreamsGroupConfigs(group_configs or streams_settings),
+            topics,
+        )
+        self._shards = GroupShards(
+            runtime,
+            topic_partitions,
+            classic,
+            self._consumer.sessions,
+            self.share.resume,
+            self.streams.resume,
+        )
+        self.share.shards = self.streams.shards = self._shards
         self._consumer.attach(self._shards, classic)
         self._groups = self._shards.groups
-        self.admin_overrides = AdminOverrides(self._shards, classic, self._consumer)
+        self.admin_overrides = AdminOverrides(
+            self._shards, classic, self._consumer, self.share, self.streams
+        )
         self._sessions = classic.sessions
         self._offsets = OffsetMetadataManager(runtime, self._shards, classic.sessions)
 
@@ -109,6 +154,21 @@ class GroupCoordinator:
     def consumer_groups(self) -> list[ConsumerGroup]:
         """All consumer groups that are coordinated here and known."""
         return list(self._shards.consumer_groups.values())
+
+    @property
+    def share_groups(self) -> list[ShareGroup]:
+        """All share groups that are coordinated here and known."""
+        return list(self._shards.share_groups.values())
+
+    @property
+    def streams_groups(self) -> list[StreamsGroup]:
+        """All streams groups that are coordinated here and known."""
+        return list(self._shards.streams_groups.values())
+
+    @property
+    def all_groups(self) -> list[AnyGroup | ShareGroup]:
+        """All groups that are coordinated here and known, of every type."""
+        return [*self._shards.all_groups(), *self._shards.share_groups.values()]
 
     @property
     def serves_consumer_groups(self) -> bool:
@@ -136,11 +196,19 @@ class GroupCoordinator:
             <= settings.max_session_timeout_ms
         ):
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        streams_group = self._shards.streams_groups.get(request.group_id)
+        if request.group_id in self._shards.share_groups or (
+            streams_group is not None and streams_group.members
+        ):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         consumer_group = self._shards.consumer_groups.get(request.group_id)
         if consumer_group is not None and consumer_group.members:
             self._consumer.classic_members.join(consumer_group, request, respond)
             return
-        if request.member_id != UNKNOWN_MEMBER_ID:
+        group: ClassicGroup | None
+        if streams_group is not None:
+            group = self.streams.end_empty(streams_group)
+        elif request.member_id != UNKNOWN_MEMBER_ID:
             group = self._shards.find(request.group_id)
         elif consumer_group is not None:
             group = self._consumer.end_empty(consumer_group)
@@ -206,7 +274,7 @@ class GroupCoordinator:
         """LeaveGroup: `respond` gets the error of each member, in their order."""
         _check_group_id(group_id)
         group = self._shards.find_any(group_id)
-        if group is None:
+        if group is None or isinstance(group, StreamsGroup):
             respond([ErrorCode.UNKNOWN_MEMBER_ID] * len(members))
         elif isinstance(group, ConsumerGroup):
             self._consumer.leave_group(group, members, respond)
@@ -295,10 +363,12 @@ class GroupCoordinator:
             return
         if isinstance(group, ConsumerGroup):
             check_fetch(group, member_id, member_epoch)
+        elif isinstance(group, StreamsGroup):
+            check_streams_fetch(group, member_id, member_epoch)
         known = group
 
         def settled() -> None:
-            if known.state in (ClassicGroupState.DEAD, ConsumerGroupState.DEAD):
+            if known.state in DEAD_STATES:
                 respond(ErrorCode.NOT_COORDINATOR, NO_OFFSETS)
             else:
                 respond(ErrorCode.NONE, known.offsets)
@@ -390,7 +460,7 @@ class GroupCoordinator:
         """
         if self._shards.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        listed = yield from list_groups(self._shards.all_groups(), states, types)
+        listed = yield from list_groups(self.all_groups, states, types)
         return listed
 
     def delete_group(self, group_id: str, respond: ErrorCallback) -> Steps[None]:
@@ -401,6 +471,10 @@ class GroupCoordinator:
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
         """
+        share_group = self._shards.share_groups.get(group_id)
+        if share_group is not None:
+            self.share.delete(share_group, respond)
+            return
         partitions = _all_partitions(self._deletable_group(group_id))
         pieces = list(in_batches(partitions, OFFSETS_PER_PIECE)) or [[]]
         outcomes: list[ErrorCode] = []
@@ -424,13 +498,15 @@ class GroupCoordinator:
         group = self._shards.find_any(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state not in (ClassicGroupState.EMPTY, ConsumerGroupState.EMPTY):
+        if group.state not in EMPTY_STATES:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
         return group
 
     def topics_changed(self, topics: frozenset[str], has_new: bool) -> None:
         """Topics changed, came or went, and whether any came."""
         self._consumer.topics_changed(topics, has_new=has_new)
+        self.share.topics_changed(topics)
+        self.streams.topics_changed(topics)
 
     # -- leadership and running -----------------------------------------------------------
 
@@ -439,7 +515,7 @@ class GroupCoordinator:
         if is_leader:
             self._shards.load(partition, leader_epoch)
         else:
-            self._shards.unload(partition)
+            self._runtime.run_in_steps(self._shards.unload(partition))
 
     def start(self) -> None:
         """Begin to look for expired offsets from time to time."""
@@ -449,11 +525,11 @@ class GroupCoordinator:
         """Stop, and tell those who wait to look for another coordinator."""
         self._offsets.close()
         for partition in self._shards.partitions():
-            self._shards.unload(partition)
+            run_at_once(self._shards.unload(partition))
 
     def expire_offsets(self) -> None:
         """Remove the offsets that are kept for longer than they are to be, of all groups."""
-        self._offsets.expire_all()
+        run_at_once(self._offsets.expire_all())
 
 
 def _check_group_id(group_id: str) -> None:

@@ -6,16 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode
-from ...runtime.long_work import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps
 from .classic.group import ClassicGroup
 from .classic.states import ClassicGroupState
 from .consumer.group import ConsumerGroup
 from .consumer.member import NO_TARGET, ConsumerGroupMember
 from .consumer.topics import TopicsImage
 from .consumer_protocol import CONSUMER_PROTOCOL_TYPE
+from .share.share_group import ShareGroup
+from .streams.group import StreamsGroup
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
+SHARE = "share"
+STREAMS = "streams"
 """The types of groups, as ListGroups names them (KIP-848)."""
 
 
@@ -43,7 +47,9 @@ def describe_classic_group(group: ClassicGroup) -> DescribedGroup:
 
 
 def list_groups(
-    groups: Iterable[ClassicGroup | ConsumerGroup], states: Iterable[str], types: Iterable[str]
+    groups: Iterable[ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup],
+    states: Iterable[str],
+    types: Iterable[str],
 ) -> Steps[list[ListedGroup]]:
     """The groups in any of the states and of any of the types; no filter means all.
 
@@ -66,7 +72,11 @@ def _filter(text: str) -> str:
     return text.strip().lower()
 
 
-def _listing(group: ClassicGroup | ConsumerGroup) -> ListedGroup:
+def _listing(group: ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup) -> ListedGroup:
+    if isinstance(group, StreamsGroup):
+        return ListedGroup(group.group_id, STREAMS, group.replicated().state.value, STREAMS)
+    if isinstance(group, ShareGroup):
+        return ListedGroup(group.group_id, SHARE, group.replicated().state.value, SHARE)
     if isinstance(group, ConsumerGroup):
         state = group.replicated_state.value
         return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER)

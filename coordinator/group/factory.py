@@ -11,11 +11,14 @@ from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 from ..replicated_log import ReplicatedLog
 from ..runtime import ConfigurationValues
+from ..share.operations import Persister
 from .consumer.settings import ConsumerGroupSettings, GroupConfigValues
 from .consumer.topics import MetadataTopics
 from .coordinator import GroupCoordinator
 from .runtime import GroupRuntime
 from .settings import GroupSettings
+from .share.settings import ShareGroupSettings
+from .streams.settings import StreamsGroupSettings
 
 
 def create_group_coordinator(
@@ -26,11 +29,15 @@ def create_group_coordinator(
     timers: Timers,
     rng: random.Random,
     group_configs: GroupConfigValues,
+    persister: Persister | None = None,
 ) -> GroupCoordinator:
     """The group coordinator of one broker.
 
     It is to be made before the first partition of its topic comes to be led here, notified of each
     change of their leadership, and `start`ed once.
+
+    Args:
+        persister: brings share partitions to their coordinators.
     """
     settings = GroupSettings.from_config(config)
     log = ReplicatedLog(
@@ -52,6 +59,9 @@ def create_group_coordinator(
         topics.image,
         ConsumerGroupSettings.from_config(config),
         group_configs,
+        ShareGroupSettings.from_config(config),
+        persister,
+        StreamsGroupSettings.from_config(config),
     )
     topics.listeners.append(coordinator.topics_changed)
     return coordinator

@@ -8,14 +8,14 @@ ClassicGroup.validateOffsetCommit; KIP-211 (expiry).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
 from ...protocol.records.builder import EncodedRecords
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps, count_items, in_batches
 from ...runtime.timers import Timer
 from ..append_errors import commit_error, group_error
 from ..log import AppendInTransaction, CoordinatorRecord
@@ -31,6 +31,10 @@ from .offsets import NO_EXPIRY, AppendedAt, OffsetAndMetadata, Positions
 from .records import fits_string, group_tombstone, offset_record, offset_tombstone
 from .runtime import GroupRuntime
 from .shards import AnyGroup, GroupShards
+from .streams import records as streams_records
+from .streams.group import StreamsGroup
+from .streams.heartbeat import check_commit as check_streams_commit
+from .streams.states import StreamsGroupState
 
 DEFAULT_RETENTION = -1
 """The retention of a commit that leaves it to the broker."""
@@ -38,9 +42,8 @@ DEFAULT_RETENTION = -1
 TOMBSTONES_PER_APPEND_MAX = 1_000
 """A batch of tombstones stays far below the longest batch that a log takes."""
 
-GROUPS_PER_STEP = 50
-"""After so many groups others get their turn: a tombstone for each of ten thousand groups takes
-most of a second, and requests are served in between."""
+OFFSETS_PER_PIECE = 200
+"""So many are deleted at a time where others have their turns in between."""
 
 
 class PartitionCommit(NamedTuple):
@@ -168,8 +171,8 @@ class OffsetMetadataManager:
         Raises:
             KafkaError: the client may not commit for this group, or not now.
         """
-        if isinstance(group, ConsumerGroup):
-            _check_consumer(group, request)
+        if isinstance(group, ConsumerGroup | StreamsGroup):
+            _check_epoch(group, request)
         elif request.transaction is not None:
             _check_in_transaction(group, request)
         else:
@@ -278,45 +281,72 @@ class OffsetMetadataManager:
         """Begin a round through all groups after each offsets.retention.check.interval.ms."""
         self._timer = self._runtime.schedule(
             self._runtime.settings.offsets_retention_check_interval_ms,
-            lambda: self._take_step(iter(self._shards.all_groups())),
+            self._begin_round,
         )
 
     def close(self) -> None:
-        """Begin no round any more, and end the one that is under way."""
+        """Begin no round any more; the one that is under way finds no groups."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def expire_all(self) -> None:
-        """A whole round at once."""
+    def _begin_round(self) -> None:
+        self.start()  # what comes next is arranged before anything can go wrong
+        self._runtime.run_in_steps(self.expire_all())
+
+    def expire_all(self) -> Steps[None]:
+        """A whole round."""
+        unflushed = 0
         for group in self._shards.all_groups():
-            self._expire(group)
+            yield
+            unflushed += yield from self._expire(group)
+            if unflushed >= OFFSETS_PER_PIECE:
+                unflushed = 0
+                self._runtime.log.flush()
 
-    def _take_step(self, groups: Iterator[AnyGroup]) -> None:
-        step = list(islice(groups, GROUPS_PER_STEP))
-        # What comes next is arranged before anything can go wrong.
-        if len(step) < GROUPS_PER_STEP:
-            self.start()
-        else:
-            self._timer = self._runtime.schedule(0, lambda: self._take_step(groups))
-        for group in step:
-            if self._shards.find_known(group.group_id) is group:  # not gone since the round began
-                self._expire(group)
-
-    def _expire(self, group: AnyGroup) -> None:
+    def _expire(self, group: AnyGroup) -> Steps[int]:
         """Delete what is older than its retention, and the group if it is empty then.
 
-        Should the append fail, the next round tries again.
-        """
-        expired = self._expired_partitions(group)
-        with_group = (
-            _is_empty(group)
-            and len(expired) == len(group.offsets)
-            and not group.offsets.has_open_transactions
-        )
-        self.remove(group, expired, _ignore, with_group=with_group)
+        Should an append fail, the next round tries again.
 
-    def _expired_partitions(self, group: AnyGroup) -> list[tuple[str, int]]:
-        """The partitions whose committed offsets are past their retention.
+        Returns:
+            How many tombstones were appended and not flushed.
+        """
+        expired = yield from self._find_expired(group)
+        appending = 0
+
+        def ended(count: int, _error: ErrorCode) -> None:
+            nonlocal appending
+            appending -= count
+
+        pieces = list(in_batches(expired, OFFSETS_PER_PIECE)) or [[]]
+        for number, piece in enumerate(pieces, start=1):
+            if self._shards.find_known(group.group_id) is not group:  # gone meanwhile
+                return 0
+            is_last = number == len(pieces)
+            offsets = group.offsets
+            partitions = [
+                (topic, partition)
+                for topic, partition, position in piece  # not committed again meanwhile
+                if offsets.get(topic, partition) is position
+                and not offsets.is_pending(topic, partition)
+            ]
+            with_group = (
+                is_last
+                and _is_empty(group)
+                and len(partitions) + appending == len(offsets)
+                and not offsets.has_open_transactions
+            )
+            appending += len(partitions)
+            self.remove(group, partitions, partial(ended, len(partitions)), with_group=with_group)
+            count = len(partitions) + with_group
+            yield from count_items(count)
+            if is_last:
+                return count
+            self._runtime.log.flush()  # its end is as long as its beginning
+        return 0
+
+    def _find_expired(self, group: AnyGroup) -> Steps[list[tuple[str, int, OffsetAndMetadata]]]:
+        """The partitions whose committed offsets are past their retention, and these.
 
         Counted from the commit for consumers without a group and for topics that a stable
         group of consumers no longer reads; from the moment the group became empty for groups
@@ -330,13 +360,16 @@ class OffsetMetadataManager:
             if group.state is ClassicGroupState.EMPTY and group.protocol_type is not None:
                 empty_since_ms = group.state_timestamp_ms
         now_ms = self._runtime.clock.now_ms()
-        return [
-            (topic, partition)
-            for topic, partition, position in group.offsets
-            if self._is_expired(position, empty_since_ms, now_ms)
-            and not group.is_subscribed_to(topic)
-            and not group.offsets.is_pending(topic, partition)
-        ]
+        found = []
+        for topic, partition, position in list(group.offsets):
+            yield
+            if (
+                self._is_expired(position, empty_since_ms, now_ms)
+                and not group.is_subscribed_to(topic)
+                and not group.offsets.is_pending(topic, partition)
+            ):
+                found.append((topic, partition, position))
+        return found
 
     def _is_expired(self, position: OffsetAndMetadata, empty_since_ms: int, now_ms: int) -> bool:
         if position.expire_timestamp_ms != NO_EXPIRY:
@@ -382,9 +415,20 @@ def _check_in_transaction(group: ClassicGroup, request: CommitRequest) -> None:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
 
-def _check_consumer(group: ConsumerGroup, request: CommitRequest) -> None:
-    """Refuse a commit for a consumer group by the wrong client or of the wrong epoch."""
+def _check_epoch(group: ConsumerGroup | StreamsGroup, request: CommitRequest) -> None:
+    """Refuse a commit for a group that goes by epochs, by the wrong client or of the wrong one."""
     try:
+        if isinstance(group, StreamsGroup):
+            check_streams_commit(
+                group,
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id,
+                request.api_version,
+                ((commit.topic, commit.partition) for commit in request.commits),
+                is_transactional=request.transaction is not None,
+            )
+            return
         check_commit(
             group,
             request.member_id,
@@ -412,6 +456,8 @@ def _is_empty(group: AnyGroup) -> bool:
         return False
     if isinstance(group, ConsumerGroup):
         return group.state is ConsumerGroupState.EMPTY and group.writes.is_settled
+    if isinstance(group, StreamsGroup):
+        return group.state is StreamsGroupState.EMPTY and group.writes.is_settled
     return group.state is ClassicGroupState.EMPTY and not group.pending_members
 
 
@@ -431,8 +477,6 @@ def _may_expire(group: ClassicGroup) -> bool:
 def _group_end(group: AnyGroup) -> list[CoordinatorRecord]:
     if isinstance(group, ConsumerGroup):
         return consumer_records.group_tombstones(group.group_id, group.members, group.expressions)
+    if isinstance(group, StreamsGroup):
+        return streams_records.group_tombstones(group.group_id)
     return [group_tombstone(group.group_id)]
-
-
-def _ignore(_error: ErrorCode) -> None:
-    """No request waits for it."""

@@ -11,12 +11,13 @@ GroupMetadataKey/Value.json.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...protocol import internal as schemas  # a schema is imported at its first use
+from ...protocol.codec.message import Message
 from ...protocol.codec.wire import STRING_BYTES_MAX
 from ...protocol.errors import EncodeError
 from ...protocol.internal import find_message
@@ -24,8 +25,10 @@ from ...protocol.internal.versioned import (
     CONSUMER_OFFSETS,
     decode_record,
     decode_versioned,
+    encode_record,
     encode_versioned,
 )
+from ...protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ...protocol.varints import encode_unsigned_varint
 from ..log import CoordinatorRecord
 from .classic.group import ClassicGroup
@@ -208,6 +211,18 @@ def group_value(stored: StoredGroup) -> bytes:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
+def coordinator_record(key: Message, value: Message | None) -> CoordinatorRecord:
+    """A record of whatever kind; None deletes what the key names.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    try:
+        return CoordinatorRecord(*encode_record(CONSUMER_OFFSETS, key, value))
+    except EncodeError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
 def fits_string(text: str) -> bool:
     """Whether a record can hold the string."""
     # A character takes four bytes at most, so most strings need no encoding to tell.
@@ -231,6 +246,22 @@ def _string(text: str) -> bytes:
 
 
 # -- reading them back, whatever version of Kafka wrote them ----------------------------------
+
+
+def read_of_kinds(kinds: Collection[int], key: bytes, value: bytes | None) -> DecodedRecord | None:
+    """A record of some kinds, whatever version of Kafka wrote it; None for others.
+
+    Args:
+        kinds: the numbers that their keys begin with.
+        key: the record's.
+        value: the record's; None deletes what the key names.
+
+    Raises:
+        ProtocolError: key or value is cut short, of an unknown version, or nonsense.
+    """
+    if len(key) < 2 or int.from_bytes(key[:2], "big") not in kinds:
+        return None
+    return decode_record(CONSUMER_OFFSETS, key, value)
 
 
 def read_key(key: bytes) -> OffsetKey | GroupKey | None:

@@ -14,7 +14,7 @@ KIP-664.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps, count_items, run_at_once
 from ...runtime.timers import Timer
 from .describing import (
     DescribedTransaction,
@@ -48,6 +48,8 @@ from .states import (
 from .transaction import LAST_USABLE_EPOCH, Transaction, TransactionMetadata
 
 logger = logging.getLogger(__name__)
+ITEMS_PER_ABORT = 8
+"""Of a step: what an abort takes with its end."""
 FIRST = 0
 """How records name the first generation of the protocol."""
 
@@ -363,21 +365,20 @@ class TransactionCoordinator:
             partial(self._markers_written, known, after),
         )
 
-    def _resume(self, loaded: Iterable[TransactionMetadata]) -> None:
+    def _resume(self, known: TransactionMetadata) -> None:
         """Go on where another coordinator, or this broker before a crash, has left off."""
         clock = self._runtime.clock
-        for known in loaded:
-            if known.transaction.state is TransactionState.ONGOING:
-                # Only the log knows since when it is open; if that is to come, since just now.
-                open_ms = max(clock.now_ms() - known.transaction.start_ms, 0)
-                known.open_since_ms = clock.monotonic_ms() - open_ms
-            if known.transaction.state in PREPARED:
-                logger.info(
-                    "sending the markers of the loaded transactional id %r, which is %s",
-                    known.name,
-                    known.transaction.state.shown,
-                )
-                self._send_markers(known, self._begin_completion(known))
+        if known.transaction.state is TransactionState.ONGOING:
+            # Only the log knows since when it is open; if that is to come, since just now.
+            open_ms = max(clock.now_ms() - known.transaction.start_ms, 0)
+            known.open_since_ms = clock.monotonic_ms() - open_ms
+        if known.transaction.state in PREPARED:
+            logger.info(
+                "sending the markers of the loaded transactional id %r, which is %s",
+                known.name,
+                known.transaction.state.shown,
+            )
+            self._send_markers(known, self._begin_completion(known))
 
     def _markers_written(
         self, known: TransactionMetadata, after: Transaction, error: ErrorCode
@@ -455,10 +456,10 @@ class TransactionCoordinator:
         self._repeat(0, settings.abort_timed_out_interval_ms, self._abort_timed_out)
         self._repeat(1, settings.remove_expired_interval_ms, self._states.remove_expired)
 
-    def _repeat(self, index: int, interval_ms: int, task: Callable[[], None]) -> None:
+    def _repeat(self, index: int, interval_ms: int, task: Callable[[], Steps[None]]) -> None:
         def run() -> None:
             self._repeat(index, interval_ms, task)
-            task()
+            self._runtime.run_in_steps(task())
 
         self._timers[index] = self._runtime.schedule(interval_ms, run)
 
@@ -473,8 +474,8 @@ class TransactionCoordinator:
 
     def catch_up(self) -> None:
         """Abort timed-out transactions and remove unused ids at once."""
-        self._abort_timed_out()
-        self._states.remove_expired()
+        run_at_once(self._abort_timed_out())
+        run_at_once(self._states.remove_expired())
 
     def expire_transaction(self, transactional_id: str) -> None:
         """Abort an open transaction in its producer's place, as one that took too long.
@@ -487,11 +488,13 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         self._abort(known)
 
-    def _abort_timed_out(self) -> None:
+    def _abort_timed_out(self) -> Steps[None]:
         now_ms = self._runtime.clock.monotonic_ms()
         for known in list(self._states.ids.values()):
-            if _is_timed_out(known, now_ms):
+            yield
+            if self._states.is_current(known) and _is_timed_out(known, now_ms):
                 self._abort(known)
+                yield from count_items(ITEMS_PER_ABORT)
 
     def _abort(self, known: TransactionMetadata) -> None:
         def aborted(error: ErrorCode, *_: int) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ...common.topic_partition import TopicPartition
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from .states import BY_SHOWN, TransactionState
 from .transaction import NO_TOPIC_PARTITIONS, TransactionMetadata
 

@@ -10,10 +10,11 @@ TransactionStateManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ...common.errors import ErrorCode
 from ...protocol.errors import ProtocolError
+from ...runtime.steps import Steps, count_items
 from ..append_errors import group_error
 from ..log import CoordinatorRecord, LoggedRecord
 from ..shards import Shard, ShardTable
@@ -24,6 +25,9 @@ from .states import AT_REST, TRANSITIONS, TransactionEvent, TransactionState
 from .transaction import Transaction, TransactionMetadata
 
 logger = logging.getLogger(__name__)
+IDS_PER_BATCH = 100
+"""So many ids are removed at a time."""
+
 AppendedCallback = Callable[[ErrorCode], None]
 """Called once: NONE when the change counts, else why it does not."""
 
@@ -61,7 +65,7 @@ class TransactionStateManager(ShardTable[TransactionShard]):
     Args:
         runtime: settings, time and the log.
         topic_partitions: how many partitions `__transaction_state` has, or will have.
-        on_loaded: called with the ids of a shard when all are known.
+        on_loaded: called with each id of a shard that was loaded.
 
     Attributes:
         ids: those of all loaded shards, by transactional id.
@@ -71,7 +75,7 @@ class TransactionStateManager(ShardTable[TransactionShard]):
         self,
         runtime: TransactionRuntime,
         topic_partitions: Callable[[], int],
-        on_loaded: Callable[[Iterable[TransactionMetadata]], None],
+        on_loaded: Callable[[TransactionMetadata], None],
     ) -> None:
         super().__init__(runtime, topic_partitions, "transactions")
         self.ids: dict[str, TransactionMetadata] = {}
@@ -167,7 +171,7 @@ class TransactionStateManager(ShardTable[TransactionShard]):
         known.pending = None
         return ErrorCode.NONE
 
-    def remove_expired(self) -> None:
+    def remove_expired(self) -> Steps[None]:
         """Remove the transactional ids that were unused for too long, in batches.
 
         By wall time, as in Kafka: the log says when an id was used last, and days pass over it.
@@ -176,19 +180,30 @@ class TransactionStateManager(ShardTable[TransactionShard]):
         batches: dict[int, list[TransactionMetadata]] = {}
         sizes: dict[int, int] = {}
         for known in list(self.ids.values()):
+            yield
             if not _is_expired(known, unused_since_ms):
                 continue
             partition = known.partition
-            size = len(known.name) * 4
-            if sizes.get(partition, 0) + size > TOMBSTONE_BATCH_BYTES and partition in batches:
-                self._remove(partition, batches.pop(partition))
+            batch = batches.setdefault(partition, [])
+            batch.append(known)
+            sizes[partition] = sizes.get(partition, 0) + len(known.name) * 4
+            if sizes[partition] > TOMBSTONE_BATCH_BYTES or len(batch) == IDS_PER_BATCH:
+                yield from self._remove(partition, batches.pop(partition), unused_since_ms)
                 sizes[partition] = 0
-            batches.setdefault(partition, []).append(known)
-            sizes[partition] = sizes.get(partition, 0) + size
         for partition, batch in batches.items():
-            self._remove(partition, batch)
+            yield from self._remove(partition, batch, unused_since_ms)
 
-    def _remove(self, partition: int, batch: list[TransactionMetadata]) -> None:
+    def _remove(
+        self, partition: int, found: list[TransactionMetadata], unused_since_ms: int
+    ) -> Steps[None]:
+        """Remove those of a batch that were not used since they were found."""
+        batch = [
+            known
+            for known in found
+            if self.is_current(known) and _is_expired(known, unused_since_ms)
+        ]
+        if not batch:
+            return
         records: list[CoordinatorRecord] = []
         for known in batch:
             known.pending = TRANSITIONS.next_state(
@@ -208,6 +223,8 @@ class TransactionStateManager(ShardTable[TransactionShard]):
                 )
 
         self._runtime.append(partition, records, removed)
+        self._runtime.log.flush()  # its end is as long as its beginning
+        yield from count_items(2 * len(batch))
 
     def _forget(self, known: TransactionMetadata) -> None:
         if self.is_current(known):
@@ -220,9 +237,11 @@ class TransactionStateManager(ShardTable[TransactionShard]):
         self._runtime.markers.drop(partition)
         return TransactionShard(self._runtime, partition, leader_epoch)
 
-    def _loaded(self, shard: TransactionShard) -> None:
-        self.ids.update(shard.ids)
-        self._on_loaded(list(shard.ids.values()))
+    def _take_up(self, shard: TransactionShard) -> Steps[None]:
+        for known in list(shard.ids.values()):
+            yield
+            self.ids[known.name] = known
+            self._on_loaded(known)
 
     def unload(self, partition: int) -> None:
         """Another broker leads the partition now: forget its ids and unsent markers.
@@ -232,9 +251,8 @@ class TransactionStateManager(ShardTable[TransactionShard]):
         shard = self._shards.pop(partition, None)
         if shard is None:
             return
-        if shard.is_loaded:
-            for name in shard.ids:
-                del self.ids[name]
+        for name in shard.ids:
+            self.ids.pop(name, None)
         self._runtime.markers.drop(partition)
 
 

@@ -20,6 +20,7 @@ from ...storage.file_names import (
     HIGH_WATERMARKS_FILE,
     LOCK_FILE,
     LOG_START_OFFSETS_FILE,
+    LOG_SUFFIX,
     META_PROPERTIES_FILE,
     PARTITION_METADATA_FILE,
     RECOVERY_POINTS_FILE,
@@ -66,6 +67,23 @@ def is_partition_folder(files: Files, path: str) -> bool:
         TopicPartition.from_folder_name(name) is not None
         and not files.exists(os.path.join(path, META_PROPERTIES_FILE))
         and not list_folders(files, path)
+    )
+
+
+def is_log_folder(files: Files, path: str) -> bool:
+    """Whether a folder is, or was, a broker's: a data folder, or a partition's with its log.
+
+    One whose `meta.properties` was lost still has checkpoints, or partitions with logs.
+    """
+    kept = (META_PROPERTIES_FILE, *CHECKPOINT_FILES)
+    if any(files.exists(os.path.join(path, name)) for name in kept):
+        return True
+    folders = [path] if is_partition_folder(files, path) else []
+    folders += [os.path.join(path, each.folder_name) for each in list_folders(files, path)]
+    return any(
+        name.endswith(LOG_SUFFIX) or name == PARTITION_METADATA_FILE
+        for folder in folders
+        for name in files.list_directory(folder)
     )
 
 

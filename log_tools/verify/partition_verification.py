@@ -90,7 +90,7 @@ class PartitionVerification:
         )
         self.replay.has_gaps = options.is_compacted
         self._offsets = OffsetsCheck(first, is_compacted=options.is_compacted)
-        self._epochs = EpochCheck(files, directory)
+        self._epochs = EpochCheck(files, directory, may_be_behind=options.live)
 
     @property
     def log_end_offset(self) -> int:
@@ -108,9 +108,8 @@ class PartitionVerification:
             except OSError as error:
                 yield from self._unreadable(base_offset, error)
         yield from self._offsets.finish()
-        live = self._options.live
-        yield from self._snapshots.finish(self.replay, may_be_behind=live)
-        yield from self._epochs.finish(self.log_end_offset, may_be_behind=live)
+        yield from self._snapshots.finish(self.replay, may_be_behind=self._options.live)
+        yield from self._epochs.finish(self.log_end_offset)
 
     def _unreadable(self, base_offset: int, error: OSError) -> Iterator[Finding]:
         """The system refuses a file of a segment; the segments behind it are looked at still."""
@@ -132,8 +131,12 @@ class PartitionVerification:
         ]
         if strays:
             message = (
-                f"{len(strays)} of its files were left behind by work that was interrupted, such "
-                f"as {strays[0]}; the next start removes them"
+                f"{len(strays)} of its files, such as {strays[0]}, are about to be removed by the "
+                "broker, or were left behind by work that was interrupted; the next start removes "
+                "those"
+                if self._options.live
+                else f"{len(strays)} of its files were left behind by work that was interrupted, "
+                f"such as {strays[0]}; the next start removes them"
             )
             yield Finding(FindingKind.NOTE, self._directory, message)
 

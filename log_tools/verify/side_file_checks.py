@@ -234,10 +234,13 @@ class EpochCheck:
 
     Args:
         directory: the partition's folder.
+        may_be_behind: whether the latest epochs may be missing: a running broker writes them to
+            the file only when it flushes the log.
     """
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, *, may_be_behind: bool = False) -> None:
         self._files = files
+        self._may_be_behind = may_be_behind
         self.path = os.path.join(directory, EPOCHS_FILE)
         self._epochs: list[int] = []
         self._offsets: list[int] = []
@@ -295,6 +298,8 @@ class EpochCheck:
         self._latest = epoch
         if not self._is_usable or not is_new or batch.base_offset < log_start_offset:
             return
+        if self._may_be_behind and epoch > max(self._epochs, default=NO_EPOCH):
+            return
         slot = bisect_right(self._offsets, batch.base_offset) - 1
         noted = self._epochs[slot] if slot >= 0 else None
         if noted != epoch:
@@ -310,11 +315,11 @@ class EpochCheck:
                 batch.base_offset,
             )
 
-    def finish(self, log_end_offset: int, *, may_be_behind: bool) -> Iterator[Finding]:
+    def finish(self, log_end_offset: int) -> Iterator[Finding]:
         """The log has ended: no epoch can begin behind it."""
         if self._suspect is not None:
             yield self._suspect._replace(path=self.path, position=None)
-        if self._is_usable and self._offsets and not may_be_behind:
+        if self._is_usable and self._offsets and not self._may_be_behind:
             offset = self._offsets[-1]
             if offset > log_end_offset:
                 yield self._finding(

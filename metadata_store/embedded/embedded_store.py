@@ -25,7 +25,7 @@ from typing import TypeVar
 import trio
 
 from ...runtime.clock import Clock
-from ...runtime.long_work import in_batches
+from ...runtime.steps import in_batches
 from ...storage.io.files import REAL_FILES, Files
 from ..errors import MetadataStoreError, NoNode, SessionExpired, StoreUnreachable
 from ..store import (

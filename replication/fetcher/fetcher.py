@@ -72,11 +72,14 @@ LOG_LEVELS: Mapping[ErrorCode, int] = {
     ErrorCode.UNKNOWN_LEADER_EPOCH: logging.DEBUG,  # it has not heard of its new epoch yet
     ErrorCode.NOT_LEADER_OR_FOLLOWER: logging.DEBUG,  # the partition is moving
     # These come and go while a partition is being created or deleted.
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: logging.WARNING,
-    ErrorCode.UNKNOWN_TOPIC_ID: logging.WARNING,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: logging.DEBUG,
+    ErrorCode.UNKNOWN_TOPIC_ID: logging.DEBUG,
     ErrorCode.INCONSISTENT_TOPIC_ID: logging.WARNING,
 }
 """How loud an error of a partition is reported; others are errors. All are tried again."""
+
+ATTEMPTS_UNUSUAL = 10
+"""An error that should pass by itself is a warning when it has come so often."""
 
 PartitionOf = Callable[[TopicPartition], Partition | None]
 """The hosted partition, or None where it is gone or its disk is offline."""
@@ -429,6 +432,8 @@ class ReplicaFetcher:
             self._fenced(tp, state)
         else:
             level = LOG_LEVELS.get(error, logging.ERROR)
+            if state.attempts == ATTEMPTS_UNUSUAL:
+                level = max(level, logging.WARNING)
             logger.log(
                 level, "The leader refused %s at offset %d: %s", tp, state.fetch_offset, error.name
             )
@@ -657,8 +662,11 @@ class ReplicaFetcher:
         self._update(tp, state._replace(delayed_until_ms=until_ms, attempts=state.attempts + 1))
 
     def _mark_failed(self, tp: TopicPartition) -> None:
-        """It leaves the fetcher, and comes back with the next leader epoch."""
-        logger.warning("%s is not fetched any more until it has another leader epoch", tp)
+        """It leaves the fetcher, and comes back with the next leader epoch.
+
+        The caller logs why: an epoch that is fenced is part of every change of leaders.
+        """
+        logger.info("%s is not fetched any more until it has another leader epoch", tp)
         self._states.pop(tp, None)
         self.failed.add(tp)
 

@@ -53,8 +53,12 @@ class DelayedOperation:
         self.on_complete()
         return True
 
-    def try_complete(self) -> bool:
-        """Complete if satisfied; returns whether this call did it."""
+    def try_complete(self, key: Hashable = None) -> bool:
+        """Complete if satisfied; returns whether this call did it.
+
+        Args:
+            key: all that has changed since the last try; None: anything.
+        """
         return not self.is_completed and self.is_satisfied() and self.force_complete()
 
 
@@ -126,7 +130,7 @@ class Purgatory(Generic[KeyT]):
             return 0
         completed = 0
         for operation in list(waiting.operations):
-            if operation.try_complete():
+            if operation.try_complete(key):
                 completed += 1
         waiting.drop_completed()
         if not waiting.operations and self._watchers.get(key) is waiting:

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
+from ...runtime.steps import Steps, run_at_once
 from ..partition.partition import Partition
 from ..partition.partition_table import PartitionTable
 from ..partition.replica import Replica
 from ..read.fetch import FetchParams, FetchPartition, FetchPartitionData
+from ..read.reading import PARTITIONS_AT_ONCE
 from ..read.replica_selector import NO_REPLICA, select_leader
 from .delayed_fetch import DelayedFetch, FetchPurgatory
 
@@ -39,6 +42,16 @@ class IdlePartition:
         self.partition = partition
         self.replica = replica
         self.leader_epoch = partition.leader_epoch
+
+    def is_led_for(self, params: FetchParams) -> bool:
+        """Whether the broker still answers the reader, if it did when the partition was read."""
+        try:
+            self.partition.check_leader(
+                self.requested.current_leader_epoch, must_lead=not params.may_ask_followers
+            )
+        except KafkaError:
+            return False
+        return True
 
     def note_follower(self, fetched_ms: int) -> None:
         """Take note that a follower was at the end until its last fetch.
@@ -136,21 +149,40 @@ class IdlePartitionCache:
             del self.idle_topics[topic]
         self.on_active(idle)
 
-    def invalidate_unless(self, snapshot: object, terms: tuple[object, ...]) -> None:
+    def invalidate_unless(self, snapshot: object, terms: tuple[object, ...]) -> bool:
         """Have all partitions looked at again unless they were found idle on the same grounds.
 
         Args:
             snapshot: of the metadata, which is replaced and never changed.
             terms: what holds for the whole fetch and decides what its reader sees.
+
+        Returns:
+            False where they are many: it is to be done in steps.
         """
         if snapshot is not self._snapshot or terms != self._terms:
+            if len(self.idle) > PARTITIONS_AT_ONCE:
+                return False
             self.mark_all_active()
+            self._snapshot, self._terms = snapshot, terms
+        return True
+
+    def invalidate_in_steps_unless(
+        self, snapshot: object, terms: tuple[object, ...]
+    ) -> Steps[None]:
+        """The same, as work that yields after each partition."""
+        if snapshot is not self._snapshot or terms != self._terms:
+            yield from self.mark_all_active_in_steps()
             self._snapshot, self._terms = snapshot, terms
 
     def mark_all_active(self) -> None:
         """Look at all of them again with the next fetch."""
+        run_at_once(self.mark_all_active_in_steps())
+
+    def mark_all_active_in_steps(self) -> Steps[None]:
+        """The same, as work that yields after each."""
         for topic_partition in list(self.idle):
             self.mark_active(topic_partition)
+            yield
 
     # -- the fetch that waits -------------------------------------------------------------
 
@@ -173,7 +205,10 @@ class IdlePartitionCache:
         """The reader is gone."""
         self.is_closed = True
         self.complete_waiting()
-        self.mark_all_active()
+        idle, self.idle, self.idle_topics = self.idle, {}, {}
+        for topic_partition, each in idle.items():  # none of them becomes active
+            self._purgatory.ignore_change(topic_partition, self)
+            each.note_follower(self.fetched_ms)
 
 
 def idle_partition(

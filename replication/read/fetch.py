@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode
 from ...common.sentinels import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET
 from ...common.topic_partition import TopicPartition
+from ...runtime.steps import Steps
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.file_slice import FileSlice
 from ..partition.partition import FetchIsolation
@@ -64,4 +65,5 @@ class FetchPartitionData(NamedTuple):
 
 
 FetchResults = list[tuple[FetchPartition, FetchPartitionData]]
-FetchCallback = Callable[[FetchResults], None]
+FetchCallback = Callable[[FetchResults | Steps[FetchResults]], None]
+"""Gets what a fetch is answered, or where that is much, the work that reads it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_EPOCH
+from ...runtime.steps import Steps, in_batches
 from ...storage.index.transaction_index import AbortedTxn
 from ...storage.io.file_slice import FileSlice
 from ..partition.partition import FetchIsolation, Partition
@@ -13,6 +15,11 @@ from ..partition.replica import Replica
 from .fetch import FetchParams, FetchPartition, FetchPartitionData, FetchResults
 from .replica_selector import NO_REPLICA
 
+PARTITIONS_AT_ONCE = 64
+"""A fetch that has to look at more is done in steps: these take less than a millisecond."""
+PARTITIONS_PER_PIECE = 4
+"""So many partitions are one item of such steps."""
+
 
 def read_from_log(
     partitions: PartitionTable,
@@ -20,10 +27,9 @@ def read_from_log(
     requested: Sequence[FetchPartition],
     *,
     note_follower: bool = False,
+    minimum_one_batch: bool = True,
 ) -> FetchResults:
     """Read each partition in turn until `max_bytes` are together.
-
-    The first batch of all comes whole whatever its size, so that a reader gets on.
 
     Args:
         partitions: those hosted here.
@@ -31,10 +37,11 @@ def read_from_log(
         requested: of each partition.
         note_follower: whether to take note of a follower's position; only the first read of a
             fetch does.
+        minimum_one_batch: whether the first batch of all comes whole whatever its size, so that
+            a reader gets on.
     """
     results: FetchResults = []
     bytes_left = params.max_bytes
-    minimum_one_batch = True
     for each in requested:
         data = _read_partition(
             partitions, params, each, bytes_left, minimum_one_batch, note_follower
@@ -44,6 +51,81 @@ def read_from_log(
             bytes_left = max(bytes_left - len(data.records), 0)
         results.append((each, data))
     return results
+
+
+class Reading:
+    """Reads the partitions of one fetch some at a time; `max_bytes` holds for all together.
+
+    Between two times anything may happen to a partition that was read: what is answered of it is
+    what it was then. Only its records are a stretch of a file, which a new leader may have cut
+    and written again: where the leader changed they are read anew.
+
+    Args:
+        partitions, params, note_follower: as of `read_from_log`.
+    """
+
+    __slots__ = ("_note_follower", "_params", "_partitions", "_read_in", "_results")
+
+    def __init__(
+        self, partitions: PartitionTable, params: FetchParams, *, note_follower: bool = False
+    ) -> None:
+        self._partitions = partitions
+        self._params = params
+        self._note_follower = note_follower
+        self._results: FetchResults = []
+        self._read_in: dict[int, tuple[Partition | None, int]] = {}
+
+    def read(self, requested: Sequence[FetchPartition]) -> FetchResults:
+        """Read the next partitions; returns what was found in them."""
+        has_records = bool(self._read_in)
+        found = read_from_log(
+            self._partitions,
+            self._params,
+            requested,
+            note_follower=self._note_follower,
+            minimum_one_batch=not has_records,
+        )
+        size = 0
+        for number, (each, data) in enumerate(found, len(self._results)):
+            if data.records:
+                size += len(data.records)
+                self._read_in[number] = self._leadership_of(each)
+        if size:
+            left = max(self._params.max_bytes - size, 0)
+            self._params = self._params._replace(max_bytes=left)
+        self._results += found
+        return found
+
+    def read_in_steps(self, requested: Sequence[FetchPartition]) -> Steps[FetchResults]:
+        """Read all partitions; yields after some of them."""
+        for piece in in_batches(requested, PARTITIONS_PER_PIECE):
+            self.read(piece)
+            yield
+        return (yield from self.finish())
+
+    def finish(self) -> Steps[FetchResults]:
+        """What was found in all of them, as it may be sent now; yields after each with records."""
+        results = self._results
+        for number, read_in in self._read_in.items():
+            each, data = results[number]
+            if self._leadership_of(each) != read_in:
+                results[number : number + 1] = read_from_log(
+                    self._partitions,
+                    self._params._replace(max_bytes=len(data.records)),
+                    (each,),
+                    minimum_one_batch=number == next(iter(self._read_in)),
+                )
+            yield
+        return results
+
+    def _leadership_of(self, requested: FetchPartition) -> tuple[Partition | None, int]:
+        partition = self._partitions.get(requested.topic_partition)
+        return partition, NO_EPOCH if partition is None else partition.leader_epoch
+
+
+def ends_wait(data: FetchPartitionData) -> bool:
+    """Whether a fetch is answered at once for one partition, whatever there is to read."""
+    return bool(data.error or data.diverging_epoch or data.preferred_read_replica != NO_REPLICA)
 
 
 def _read_partition(

@@ -25,7 +25,7 @@ from ...common.acl import (
     camel,
 )
 from ...protocol.api_keys import ApiKey
-from ...runtime.long_work import Steps, run_at_once
+from ...runtime.steps import Steps, run_at_once
 
 audit_log = logging.getLogger("kafka.authorizer.logger")
 """Kafka's name for it."""

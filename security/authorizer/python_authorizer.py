@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Final, Protocol
 
-from ...runtime.long_work import Steps
+from ...runtime.steps import Steps
 from .acl_authorizer import Decision
 
 ENTRY_POINTS: Final = "odradek.authorizers"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .quota_managers import INACTIVE_MS, SWEEP_EVERY, Windows
+from .kept_sensors import KeptSensors
+from .quota_managers import Windows
 from .rate import QuotaSensor, ThrottleTimes
 
 BROKER = ""
@@ -33,11 +34,10 @@ class ConnectionRates:
     def __init__(self, windows: Windows) -> None:
         self.by_ip: Mapping[str | None, float] = {}
         self.listeners: dict[str, QuotaSensor] = {}
-        self.ips: dict[str, QuotaSensor] = {}
+        self.ips: KeptSensors[str, QuotaSensor] = KeptSensors()
         self.listener_throttles = ThrottleTimes()
         self.ip_throttles = ThrottleTimes()
         self._windows = windows
-        self._made = 0
 
     def set_ip_rates(self, rates: Mapping[str | None, float]) -> None:
         """These are the rates of addresses now."""
@@ -57,10 +57,8 @@ class ConnectionRates:
             return 0
         sensor = self.ips.get(ip)
         if sensor is None:
-            self._made += 1
-            if self._made % SWEEP_EVERY == 0:
-                self._forget_inactive(now_ms)
-            sensor = self.ips[ip] = self._sensor(rate, self.ip_throttles)
+            sensor = self._sensor(rate, self.ip_throttles)
+            self.ips.keep(ip, sensor, now_ms)
         throttle_ms = sensor.record(1, now_ms)
         if throttle_ms:
             sensor.note_throttled(throttle_ms)
@@ -90,8 +88,3 @@ class ConnectionRates:
 
     def _sensor(self, rate: float, of_all: ThrottleTimes) -> QuotaSensor:
         return QuotaSensor(rate, *self._windows, self._windows.length_ms, of_all)
-
-    def _forget_inactive(self, now_ms: int) -> None:
-        for ip, sensor in list(self.ips.items()):
-            if now_ms - sensor.last_ms >= INACTIVE_MS:
-                del self.ips[ip]

@@ -7,7 +7,7 @@ Whom no quota bounds is not measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
 from .alterations import (
     CONSUMER_BYTE_RATE,
@@ -17,14 +17,8 @@ from .alterations import (
 )
 from .client_quotas import ClientQuotas, Sharing
 from .entity import IP, ClientQuotaEntity
+from .kept_sensors import KeptSensors, SensorT
 from .rate import QuotaSensor, ThrottleTimes, TokenBucket
-
-INACTIVE_MS: Final = 3_600_000
-"""Who has used nothing for so long is forgotten (InactiveSensorExpirationTimeSeconds)."""
-SWEEP_EVERY: Final = 1_000
-"""So many new sensors come before the inactive ones are looked for."""
-
-SensorT = TypeVar("SensorT", QuotaSensor, TokenBucket)
 
 
 class Windows(NamedTuple):
@@ -47,11 +41,10 @@ class ClientQuotaManager(Generic[SensorT]):
         make_sensor: makes what measures, with a bound and at a time, and notes throttle times.
 
     Attributes:
-        sensors: by those who share it.
+        sensors: by those who share it. Kafka looks for a sensor at each request; whoever keeps one
+            here has to let it go when it is forgotten, or its client would count apart from those
+            who share its quota.
         throttles: of all of them, also of those that are forgotten.
-        on_forgotten: called when sensors have been forgotten. Kafka looks for a sensor at each
-            request; whoever keeps one here has to let it go, or its client would count apart from
-            those who share its quota.
     """
 
     def __init__(
@@ -62,10 +55,8 @@ class ClientQuotaManager(Generic[SensorT]):
         self.key = key
         self.throttles = ThrottleTimes()
         self.quotas = ClientQuotas()
-        self.sensors: dict[Sharing, SensorT] = {}
-        self.on_forgotten: Callable[[], None] = lambda: None
+        self.sensors: KeptSensors[Sharing, SensorT] = KeptSensors()
         self._make_sensor: Callable[[float, int, ThrottleTimes], SensorT] = make_sensor
-        self._made = 0
 
     def set(self, entity: ClientQuotaEntity, bound: float | None) -> None:
         """Set an entity's quota; it counts at once, and what has been used stays counted."""
@@ -85,23 +76,9 @@ class ClientQuotaManager(Generic[SensorT]):
         sharing, bound = found
         sensor = self.sensors.get(sharing)
         if sensor is None:
-            self._made += 1
-            if self._made % SWEEP_EVERY == 0:
-                self._forget_inactive(now_ms)
-            sensor = self.sensors[sharing] = self._make_sensor(bound, now_ms, self.throttles)
-            sensor.last_ms = now_ms
+            sensor = self._make_sensor(bound, now_ms, self.throttles)
+            self.sensors.keep(sharing, sensor, now_ms)
         return sensor
-
-    def _forget_inactive(self, now_ms: int) -> None:
-        inactive = [
-            sharing
-            for sharing, sensor in self.sensors.items()
-            if now_ms - sensor.last_ms >= INACTIVE_MS
-        ]
-        for sharing in inactive:
-            del self.sensors[sharing]
-        if inactive:
-            self.on_forgotten()
 
 
 class QuotaManagers:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import SparkConnectorError
 from .flight_delays import TABLE_COLUMNS, TABLE_KEY
 from .flights import data_folder
+from .flights_topics import read_to_end
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-READ_TIMEOUT_S = 30.0
 
 
 class Comparison(NamedTuple):
@@ -118,40 +117,12 @@ def read_topic_table(bootstrap_servers: str, topic: str) -> DataFrame:
     import pandas as pd
 
     rows = [
-        json.loads(value) | {"batch": int(dict(headers)["batch"])}
-        for value, headers in _read_to_end(bootstrap_servers, topic)
+        json.loads(message.value()) | {"batch": int(dict(message.headers())["batch"])}
+        for message in read_to_end(bootstrap_servers, topic)
     ]
     table = pd.DataFrame(rows, columns=[*TABLE_COLUMNS, "batch"])
     table["hour"] = pd.to_datetime(table["hour"], utc=True)
     return _last_versions(table)
-
-
-def _read_to_end(bootstrap_servers: str, topic: str) -> Iterator[tuple[bytes, Any]]:
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
-    settings = {
-        "bootstrap.servers": bootstrap_servers,
-        "group.id": "unused",  # librdkafka needs a name; nothing is committed
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "log_level": 2,
-    }
-    consumer = Consumer(settings)
-    try:
-        partitions = consumer.list_topics(topic, timeout=READ_TIMEOUT_S).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
-        unfinished = set(partitions)
-        while unfinished:
-            record: Any = consumer.poll(READ_TIMEOUT_S)
-            error = None if record is None else record.error()
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                unfinished.discard(record.partition())
-            elif record is None or error is not None:
-                raise SparkConnectorError(f"the end of topic {topic} could not be read")
-            else:
-                yield record.value(), record.headers()
-    finally:
-        consumer.close()
 
 
 def _last_versions(table: DataFrame) -> DataFrame:

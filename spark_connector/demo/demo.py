@@ -1,4 +1,4 @@
-"""The demo from end to end: produce, archive, replay, stream, audit, check, draw.
+"""The demo from end to end: produce, archive, dead letters, replay, stream, audit, check, draw.
 
 What the table is computed from has been to the lake and back: the check by pandas holds for the
 pipelines, too.
@@ -7,21 +7,28 @@ pipelines, too.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ..connector_jars import connector_packages
 from ..errors import SparkConnectorError
 from ..installation import check_java, find_installation
-from ..pipelines.archive import ArchiveSettings, archive_topics
+from ..pipelines.archive import ArchiveSettings, archive_topics, read_archive
+from ..pipelines.archive.iceberg import iceberg_packages
 from ..pipelines.audit.audit import audit_topics
+from ..pipelines.audit.expectations import Expectation
+from ..pipelines.audit.history import HistorySettings
 from ..pipelines.audit.html import as_html
 from ..pipelines.audit.report import AuditReport, AuditSettings
-from ..pipelines.progress import PipelineProgress, StepClock, follow_stream
+from ..pipelines.progress import StepClock, follow_stream
 from ..pipelines.replay import ReplaySettings, replay_archive
 from ..pipelines.topic_source import TopicSource
 from ..pipelines.topic_target import TopicTarget
 from ..session import spark_session
+from .dead_letters import compare_dead_letters, damaged_records, write_dead_letters
 from .delays_check import (
     Comparison,
     compare_tables,
@@ -31,7 +38,7 @@ from .delays_check import (
 )
 from .delays_plot import AirlineSummary, plot_delays, summarise_airlines
 from .flight_delays import start_query
-from .flights import read_airlines, read_flights
+from .flights import KeyedRecord, read_airlines, read_flights
 from .flights_topics import NUMBER_HEADER, DemoTopics, create_topics, produce_records
 
 if TYPE_CHECKING:
@@ -43,11 +50,21 @@ _SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "2",
     "spark.driver.host": "127.0.0.1",
-    # Many small jobs, and each once: the JVM's second compiler would cost more than it brings.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.memory": "2g",
+    # Many small jobs, and each once: the JVM's second compiler would cost more than it brings, and
+    # so would a collector that works beside them.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+
+_EXPECTED = (
+    Expectation(
+        "records are numbered", "not_null", columns=(f"header:{NUMBER_HEADER}",), threshold=0.002
+    ),
+    Expectation("there are flights", "volume", "critical", least=1),
+)
+"""Of both topics; what is damaged, about a thousandth, has no number."""
 
 
 class DemoSettings(NamedTuple):
@@ -90,12 +107,27 @@ class DemoResult(NamedTuple):
     """Of the flights' topic, and of its replay."""
     parquet: Comparison
     topic: Comparison
+    dead_letters: Comparison
+    """With the values that the demo has damaged."""
     plot: Path
 
     @property
     def is_right(self) -> bool:
-        """Whether the audit is clean, and both sinks hold exactly the table of pandas."""
-        return self.audit.is_clean and self.parquet.is_equal and self.topic.is_equal
+        """Whether the audit is clean, both sinks hold exactly the table of pandas, and the dead
+        letters are the damaged values."""
+        comparisons = (self.parquet, self.topic, self.dead_letters)
+        return self.audit.is_clean and all(each.is_equal for each in comparisons)
+
+
+class _Sent(NamedTuple):
+    """What was produced to the flights' topic."""
+
+    flights: Sequence[KeyedRecord]
+    damaged: Sequence[KeyedRecord]
+
+    @property
+    def records(self) -> int:
+        return len(self.flights) + len(self.damaged)
 
 
 def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
@@ -108,21 +140,30 @@ def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
     topics = DemoTopics.with_prefix(settings.prefix)
     _clear(settings.folder)
     create_topics(settings.bootstrap_servers, topics)
-    flights = _produce(settings, topics, progress)
-    audit = _through_spark(settings, topics, flights, progress)
+    spark, flights = _start(settings, progress)
+    try:
+        sent = _produce(settings, topics, flights, progress)
+        _archive(spark, settings, topics, sent, progress)
+        _replay(spark, settings, topics, sent, progress)
+        _stream(spark, settings, topics, sent, progress)
+        audit = _audit(spark, settings, topics, sent, progress)
+    finally:
+        spark.stop()
 
     progress.start("Comparing with the same table by pandas, row by row", None)
     expected = expected_table(settings.rows)
     table = read_parquet_table(settings.folder)
     in_parquet = compare_tables(table, expected)
     in_topic = compare_tables(read_topic_table(settings.bootstrap_servers, topics.delays), expected)
+    dead = compare_dead_letters(settings.bootstrap_servers, topics, sent.damaged)
     progress.finish(f"{len(expected):,} rows, in Parquet and in the topic")
 
     plot = settings.folder / "delays.png"
     progress.start("Drawing the delays", None)
     plot_delays(table, plot)
     progress.finish(str(plot))
-    return DemoResult(flights, summarise_airlines(table), audit, in_parquet, in_topic, plot)
+    airlines = summarise_airlines(table)
+    return DemoResult(len(flights), airlines, audit, in_parquet, in_topic, dead, plot)
 
 
 def _check_requirements() -> None:
@@ -148,83 +189,110 @@ def _clear(output: Path) -> None:
         (output / file).unlink(missing_ok=True)
 
 
-def _produce(settings: DemoSettings, topics: DemoTopics, progress: DemoProgress) -> int:
-    progress.start("Reading the flights of 2013", None)
-    flights = read_flights(settings.rows)
-    progress.finish(f"{len(flights):,} flights")
+def _start(
+    settings: DemoSettings, progress: DemoProgress
+) -> tuple[SparkSession, list[KeyedRecord]]:
+    """One Spark for all steps; while its JVM starts, Python has time to read."""
+    progress.start("Starting Spark, and reading the flights of 2013 meanwhile", None)
+    installation = find_installation()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_flights, settings.rows)
+        spark = spark_session(
+            "odradek demo",
+            master=settings.master,
+            packages=[*connector_packages(installation), *iceberg_packages(installation)],
+            conf=_SPARK_SETTINGS,
+            log_file=settings.folder / "spark.log",
+        )
+        flights = reading.result()
+    progress.finish(f"Spark {spark.version}, and {len(flights):,} flights")
+    return spark, flights
 
+
+def _produce(
+    settings: DemoSettings,
+    topics: DemoTopics,
+    flights: Sequence[KeyedRecord],
+    progress: DemoProgress,
+) -> _Sent:
     progress.start(f"Producing to topic {topics.flights}", len(flights))
     started = time.monotonic()
-    produce_records(settings.bootstrap_servers, topics.airlines, read_airlines())
-    produce_records(settings.bootstrap_servers, topics.flights, flights, progress.advance)
-    rate = len(flights) / max(time.monotonic() - started, 0.001)
-    progress.finish(f"{len(flights):,} records, {rate:,.0f} a second")
-    return len(flights)
-
-
-def _through_spark(
-    settings: DemoSettings, topics: DemoTopics, flights: int, progress: DemoProgress
-) -> AuditReport:
-    progress.start("Starting Spark (at the first time, fetching its connector)", None)
-    spark = spark_session(
-        "odradek demo",
-        master=settings.master,
-        conf=_SPARK_SETTINGS,
-        log_file=settings.folder / "spark.log",
+    sent = _Sent(flights, damaged_records(flights))
+    servers = settings.bootstrap_servers
+    produce_records(servers, topics.airlines, read_airlines())
+    produce_records(servers, topics.flights, flights, progress.advance)
+    produce_records(servers, topics.flights, sent.damaged, numbered=False)
+    rate = sent.records / max(time.monotonic() - started, 0.001)
+    progress.finish(
+        f"{len(flights):,} records, {rate:,.0f} a second, and {len(sent.damaged):,} damaged ones"
     )
-    progress.finish(f"Spark {spark.version}")
-    try:
-        _archive_and_replay(spark, settings, topics, flights, progress)
-        _stream(spark, settings, topics, flights, progress)
-        return _audit(spark, settings, topics, flights, progress)
-    finally:
-        spark.stop()
+    return sent
 
 
-def _archive_and_replay(
+def _archive(
     spark: SparkSession,
     settings: DemoSettings,
     topics: DemoTopics,
-    flights: int,
+    sent: _Sent,
     progress: DemoProgress,
 ) -> None:
-    """From the topic to Parquet, and from there to another topic."""
-
-    def report(pipeline: PipelineProgress) -> None:
-        progress.advance(pipeline.rows)
-
+    """From the topic to an Iceberg table, and from there what is no flight to the dead letters."""
     lake = str(settings.folder / "lake")
-    progress.start("Archiving the topic to Parquet, by day", flights)
+    progress.start("Archiving the topic to an Iceberg table, by month", sent.records)
     source = TopicSource(settings.bootstrap_servers, (topics.flights,))
-    archived = archive_topics(spark, ArchiveSettings(source, lake, gathers_days=True), report)
-    _require_all("archived", archived.rows, flights)
+    archived = archive_topics(
+        spark,
+        # By day, as else, would be a file for each of 365 small days.
+        ArchiveSettings(source, lake, "iceberg", partition_by=("topic", "months(date)")),
+        lambda pipeline: progress.advance(pipeline.rows),
+    )
+    _require_all("archived", archived.rows, sent.records)
     progress.finish(f"{archived.rows:,} records in {lake}")
 
-    progress.start(f"Replaying the archive to topic {topics.flights_again}", flights)
+    progress.start(f"Sending what is damaged to topic {topics.flights_dead}", None)
+    table = read_archive(spark, lake, "iceberg")
+    write_dead_letters(table, settings.bootstrap_servers, topics)
+    progress.finish("with the reason, and where it was, in each record's headers")
+
+
+def _replay(
+    spark: SparkSession,
+    settings: DemoSettings,
+    topics: DemoTopics,
+    sent: _Sent,
+    progress: DemoProgress,
+) -> None:
+    """From the table to another topic."""
+    progress.start(f"Replaying the archive to topic {topics.flights_again}", sent.records)
     target = TopicTarget(settings.bootstrap_servers, names={topics.flights: topics.flights_again})
     job = f"demo-{time.time_ns()}"  # its topic is new, and so are its positions
-    replayed = replay_archive(spark, ReplaySettings(lake, target, job), report)
-    _require_all("replayed", replayed.rows, flights)
+    lake = str(settings.folder / "lake")
+    replayed = replay_archive(
+        spark,
+        ReplaySettings(lake, target, job, table_format="iceberg"),
+        lambda pipeline: progress.advance(pipeline.rows),
+    )
+    _require_all("replayed", replayed.rows, sent.records)
     progress.finish(f"{replayed.rows:,} records, in transactions")
 
 
-def _require_all(verb: str, rows: int, flights: int) -> None:
-    if rows != flights:
-        raise SparkConnectorError(f"{rows:,} records were {verb}, but {flights:,} were produced")
+def _require_all(verb: str, rows: int, sent: int) -> None:
+    if rows != sent:
+        raise SparkConnectorError(f"{rows:,} records were {verb}, but {sent:,} were produced")
 
 
 def _stream(
     spark: SparkSession,
     settings: DemoSettings,
     topics: DemoTopics,
-    flights: int,
+    sent: _Sent,
     progress: DemoProgress,
 ) -> None:
-    progress.start("Streaming the replay: joining, aggregating, writing", flights)
+    progress.start("Streaming the replay: joining, aggregating, writing", sent.records)
     clock = StepClock("streaming", lambda pipeline: progress.advance(pipeline.rows))
     query = start_query(spark, settings.bootstrap_servers, topics, settings.folder)
     read = follow_stream(query, clock).rows
-    _require_all("read", read, flights)
+    _require_all("read", read, sent.records)
     progress.finish(f"{read:,} records in {settings.folder / 'delays'}, and topic {topics.delays}")
 
 
@@ -232,11 +300,11 @@ def _audit(
     spark: SparkSession,
     settings: DemoSettings,
     topics: DemoTopics,
-    flights: int,
+    sent: _Sent,
     progress: DemoProgress,
 ) -> AuditReport:
     """Each flight is in both topics once, in its order; keys are where they belong."""
-    progress.start("Auditing both topics: numbers, order, keys, gaps, values", None)
+    progress.start("Auditing both topics: numbers, order, keys, gaps, expectations", None)
     source = TopicSource(settings.bootstrap_servers, (topics.flights, topics.flights_again))
     report = audit_topics(
         spark,
@@ -244,13 +312,15 @@ def _audit(
             source,
             sequence=f"header:{NUMBER_HEADER}",
             first_number=0,
-            last_number=flights - 1,
+            last_number=len(sent.flights) - 1,
             partitioner="murmur2",
-            decode="json",
+            expectations=_EXPECTED,
+            history=HistorySettings(str(settings.folder / "audits")),
         ),
     )
     page = settings.folder / "audit.html"
     page.write_text(as_html(report), encoding="utf-8")
-    found = "nothing is wrong" if report.is_clean else f"{len(report.faults)} FAULTS"
+    wrong = len(report.faults) + sum(each.has_failed for each in report.results)
+    found = f"{wrong} FAULTS" if wrong else "nothing is wrong"
     progress.finish(f"{report.records:,} records, {found}; {page}")
     return report

@@ -1,8 +1,8 @@
-"""The demo's topics: made and filled with confluent-kafka, as any application would."""
+"""The demo's topics: made, filled and read with confluent-kafka, as any application would."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import SparkConnectorError
@@ -13,6 +13,8 @@ FLIGHTS_PARTITIONS = 4
 PROGRESS_EVERY_RECORDS = 2_000
 NUMBER_HEADER = "number"
 """Each record of a topic has one: by it an audit finds what got lost, doubled or swapped."""
+
+READ_TIMEOUT_S = 30.0
 
 QUEUE_FULL_WAIT_S = 0.1
 """How long to wait for answers where librdkafka has as many records as it holds."""
@@ -32,18 +34,19 @@ class DemoTopics(NamedTuple):
     airlines: str
     flights_again: str
     """What a replay of the archived flights makes."""
+    flights_dead: str
+    """The dead letters: flights whose values are damaged."""
     delays: str
 
     @classmethod
     def with_prefix(cls, prefix: str) -> DemoTopics:
-        """The four names, each starting with `prefix`."""
-        return cls(
-            f"{prefix}flights", f"{prefix}airlines", f"{prefix}flights-again", f"{prefix}delays"
-        )
+        """The names, each starting with `prefix`."""
+        names = ("flights", "airlines", "flights-again", "flights-dead", "delays")
+        return cls(*(f"{prefix}{name}" for name in names))
 
 
 def create_topics(bootstrap_servers: str, topics: DemoTopics) -> None:
-    """Create the demo's topics, which must not exist; the replay makes its own.
+    """Create the demo's topics, which must not exist.
 
     They keep their records for ever: these are dated 2013, and the default of a week would
     have the broker delete them as soon as it looks.
@@ -58,7 +61,13 @@ def create_topics(bootstrap_servers: str, topics: DemoTopics) -> None:
             " only; choose another --prefix, or delete it with: odradek topics delete "
             + " ".join(existing)
         )
-    partitions = {topics.flights: FLIGHTS_PARTITIONS, topics.airlines: 1, topics.delays: 2}
+    partitions = {
+        topics.flights: FLIGHTS_PARTITIONS,
+        topics.flights_again: FLIGHTS_PARTITIONS,
+        topics.flights_dead: 1,
+        topics.airlines: 1,
+        topics.delays: 2,
+    }
     ensure_topics(target, {topic: TopicNeeds(count) for topic, count in partitions.items()})
 
 
@@ -67,11 +76,13 @@ def produce_records(
     topic: str,
     records: Sequence[KeyedRecord],
     on_progress: Callable[[int], None] = lambda sent: None,
+    *,
+    numbered: bool = True,
 ) -> None:
     """Send all `records` and return when the broker has them.
 
     The producer is idempotent, so a retry doubles nothing. `on_progress` is called with the
-    number of records handed over so far.
+    number of records handed over so far. Where `numbered`, a header has a record's place.
 
     Raises SparkConnectorError when the broker did not take every one.
     """
@@ -91,7 +102,7 @@ def produce_records(
             key=record.key,
             value=record.value,
             timestamp=record.timestamp_ms,
-            headers=[(NUMBER_HEADER, str(number).encode())],
+            headers=[(NUMBER_HEADER, str(number).encode())] if numbered else [],
             on_delivery=delivered,
         )
 
@@ -111,3 +122,35 @@ def produce_records(
     if failures:
         raise SparkConnectorError(f"the broker did not take a record for {topic}: {failures[0]}")
     on_progress(len(records))
+
+
+def read_to_end(bootstrap_servers: str, topic: str) -> Iterator[Any]:
+    """The messages of a topic, to where it ends now.
+
+    Raises SparkConnectorError when the broker does not answer.
+    """
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    settings = {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": "unused",  # librdkafka needs a name; nothing is committed
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "log_level": 2,
+    }
+    consumer = Consumer(settings)
+    try:
+        partitions = consumer.list_topics(topic, timeout=READ_TIMEOUT_S).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        unfinished = set(partitions)
+        while unfinished:
+            record: Any = consumer.poll(READ_TIMEOUT_S)
+            error = None if record is None else record.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                unfinished.discard(record.partition())
+            elif record is None or error is not None:
+                raise SparkConnectorError(f"the end of topic {topic} could not be read")
+            else:
+                yield record
+    finally:
+        consumer.close()

@@ -4,21 +4,28 @@ Each is a function that takes a Spark session and a settings tuple, tells how fa
 killed at any point and started again. They work with any Kafka cluster: records are read by Spark's
 own Kafka source (or by `format("odradek")`), and written in transactions by confluent-kafka.
 
-Where the position of a pipeline is kept is what makes it exact. `archive` keeps it in Spark's
-checkpoint beside the files, which commits a batch of files at once. `replay` and `mirror` keep it
-in the target cluster, in the same transaction as the records. `audit` and `verify_replicas` have
-none: they read.
+Where the position of a pipeline is kept is what makes it exact. `archive` keeps it in the table, in
+the commit that brings the records, or for files in Spark's checkpoint, which commits a batch of
+them at once. `replay` and `mirror` keep it in the target cluster, in the same transaction as the
+records. `audit` and `verify_replicas` have none: they read.
 """
 
 from .archive import (
     ArchiveResult,
     ArchiveSettings,
+    MaintainSettings,
+    MaintenanceStep,
+    TableLocation,
     ValueSettings,
     archive_topics,
     read_archive,
 )
+from .archive.maintenance import maintain_table
 from .audit.audit import audit_topics
+from .audit.expectations import Expectation, read_expectations
+from .audit.history import HistorySettings
 from .audit.report import AuditFault, AuditReport, AuditSettings
+from .audit.results import ExpectationResult
 from .mirror import MirrorSettings, mirror_topics
 from .progress import PipelineProgress
 from .replay import ReplaySettings, replay_archive
@@ -35,19 +42,27 @@ __all__ = [
     "AuditReport",
     "AuditSettings",
     "CopyResult",
+    "Expectation",
+    "ExpectationResult",
+    "HistorySettings",
+    "MaintainSettings",
+    "MaintenanceStep",
     "MirrorSettings",
     "PipelineProgress",
     "ReplaySettings",
     "ReplicaDifference",
     "ReplicaReport",
+    "TableLocation",
     "TopicSource",
     "TopicTarget",
     "ValueSettings",
     "VerifyReplicasSettings",
     "archive_topics",
     "audit_topics",
+    "maintain_table",
     "mirror_topics",
     "read_archive",
+    "read_expectations",
     "replay_archive",
     "verify_replicas",
 ]

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..decoding.values import dead_records
+from ..decoding.values import ERROR, dead_records
 from ..errors import SparkConnectorError
-from .archive import read_archive
-from .archive_files import noted_partitions
+from .archive.archive import archived_partitions, read_archive
+from .archive.columns import COLUMNS
+from .archive.settings import DEFAULT_TABLE, NO_PROPERTIES, PARQUET, TableLocation
 from .copy_positions import Position, TopicPartition, position_consumer, read_positions
 from .progress import OnProgress, StepClock, first_line, no_progress
 from .topic_source import pipeline_session
@@ -41,6 +42,15 @@ class ReplaySettings(NamedTuple):
     """Whether only those records are written whose values did not decode when they were archived,
     with headers that say where from and why: see `dead_letters`. Such a job needs a name of its
     own."""
+    catalog: Mapping[str, str] = NO_PROPERTIES
+    """Of a table of Iceberg: see `TableLocation`."""
+    table: str = DEFAULT_TABLE
+    """Likewise."""
+
+    @property
+    def location(self) -> TableLocation:
+        """Of the archive's table."""
+        return TableLocation(self.folder, self.catalog, self.table)
 
 
 def replay_archive(
@@ -72,7 +82,8 @@ def replay_archive(
     for topic in () if settings.only_dead_letters else settings.topics:
         if topic not in {each.topic for each in held}:
             raise SparkConnectorError(f"the archive {settings.folder} has no topic {topic!r}")
-    ensure_topics(settings.target, _needs(held, settings))
+    noted = archived_partitions(session, settings.table_format, settings.location)
+    ensure_topics(settings.target, _needs(held, noted, settings))
     plan = CopyPlan(
         settings.job,
         settings.target.settings(),
@@ -114,11 +125,19 @@ def run_copy(frame: DataFrame, plan: CopyPlan, tasks: int) -> list[Any]:
 
 
 def _records(session: SparkSession, settings: ReplaySettings) -> DataFrame:
+    if settings.table_format == PARQUET:
+        frame = read_archive(session, settings.folder, with_errors=settings.only_dead_letters)
+    else:
+        frame = read_archive(
+            session, settings.folder, settings.table_format, location=settings.location
+        )
     if not settings.only_dead_letters:
-        return read_archive(session, settings.folder, settings.table_format)
-    if settings.table_format != "parquet":
-        raise SparkConnectorError("only an archive of Parquet tells which values did not decode")
-    return dead_records(read_archive(session, settings.folder, with_errors=True))
+        return frame.select(*COLUMNS)
+    if ERROR not in frame.columns:
+        raise SparkConnectorError(
+            f"no values were decoded when {settings.folder} was archived, so none failed to"
+        )
+    return dead_records(frame.select(*COLUMNS, ERROR))
 
 
 class _Held(NamedTuple):
@@ -160,8 +179,9 @@ def _held(records: DataFrame) -> list[_Held]:
     return [_Held(*row) for row in sorted(rows)]
 
 
-def _needs(held: Sequence[_Held], settings: ReplaySettings) -> dict[str, TopicNeeds]:
-    noted = noted_partitions(settings.folder)
+def _needs(
+    held: Sequence[_Held], noted: Mapping[str, int], settings: ReplaySettings
+) -> dict[str, TopicNeeds]:
     needs: dict[str, TopicNeeds] = {}
     for each in held:
         name = settings.target.name_of(each.topic)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SparkConnectorError
 from ..kafka_source.cluster import KafkaOffsetReader
+from ..kafka_source.offset_limits import TopicPartition
 from ..kafka_source.options import read_options
+from ..kafka_source.stream_offsets import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +73,31 @@ class TopicSource(NamedTuple):
         """The records as they come."""
         return self._reader(spark, spark.readStream, options).load()  # type: ignore[no-any-return]  # py4j
 
+    def read_ranges(
+        self,
+        spark: SparkSession,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        fail_on_data_loss: bool,
+    ) -> DataFrame:
+        """The records of some offsets.
+
+        Args:
+            spark: a session.
+            ranges: of each partition the first offset, and the one behind the last.
+            fail_on_data_loss: whether it is an error if some of them are gone.
+        """
+        numbers: dict[str, list[int]] = {}
+        for topic, partition in sorted(ranges):
+            numbers.setdefault(topic, []).append(partition)
+        options = {
+            "assign": json.dumps(numbers),
+            "startingOffsets": json.dumps(to_json({each: ranges[each][0] for each in ranges})),
+            "endingOffsets": json.dumps(to_json({each: ranges[each][1] for each in ranges})),
+            "failOnDataLoss": str(fail_on_data_loss).lower(),
+        }
+        return self._reader(spark, spark.read, options, selects=False).load()  # type: ignore[no-any-return]  # py4j
+
     def ending(self, continuous_every: str | None) -> dict[str, str]:
         """The options of a stream that ends, if it does, with what is there now."""
         is_ours = self.format == "odradek" and continuous_every is None
@@ -87,12 +115,17 @@ class TopicSource(NamedTuple):
         is_ours = self.format == "odradek"
         return {"processingTime": "0 seconds"} if is_ours else {"availableNow": True}
 
-    def _reader(self, spark: SparkSession, reader: Any, options: dict[str, str]) -> Any:
+    def _reader(
+        self, spark: SparkSession, reader: Any, options: dict[str, str], *, selects: bool = True
+    ) -> Any:
         if self.format == "odradek":
             from ..data_sources import register
 
             register(spark)
-        return reader.format(self.format).options(**self.options(), **options)
+        own = self.options()
+        if not selects:
+            own = {name: text for name, text in own.items() if not name.startswith("subscribe")}
+        return reader.format(self.format).options(**own, **options)
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:

@@ -16,6 +16,7 @@ from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
+from ...runtime.steps import Steps, count_items
 from ..errors import StorageError, is_disk_failure
 from ..io.files import REAL_FILES, Files
 from ..log.log import Log
@@ -134,7 +135,7 @@ class LogCleanerManager:
         self.dirty_ratio_max = 0.0
         """Of the dirtiest log at the last look, from 0 to 1."""
 
-    def find_filthiest(self) -> CleanableLog | None:
+    def find_filthiest(self) -> Steps[CleanableLog | None]:
         """The log that needs cleaning most, if any is dirty enough."""
         self.checkpoints.use_directories(self._directories())
         self.checkpoints.keep_only(self._logs)
@@ -143,8 +144,11 @@ class LogCleanerManager:
                 del self.uncleanable[topic_partition]
         now_ms = self._clock.now_ms()
         filthiest: CleanableLog | None = None
-        self.dirty_ratio_max = 0.0
-        for topic_partition, log in self._logs.items():
+        dirty_ratio_max = 0.0
+        for topic_partition, log in list(self._logs.items()):
+            yield
+            if self._logs.get(topic_partition) is not log:
+                continue
             if not log.config.compacts or len(log.segments) == 1:
                 continue  # the active segment is never cleaned
             if topic_partition in self.uncleanable:
@@ -152,11 +156,13 @@ class LogCleanerManager:
             candidate = self._examine(log, now_ms)
             if candidate is None:
                 continue
-            self.dirty_ratio_max = max(self.dirty_ratio_max, candidate.dirty_ratio)
+            yield from count_items(len(log.segments))
+            dirty_ratio_max = max(dirty_ratio_max, candidate.dirty_ratio)
             if candidate.is_worth_it and (
                 filthiest is None or candidate.dirty_ratio > filthiest.dirty_ratio
             ):
                 filthiest = candidate
+        self.dirty_ratio_max = dirty_ratio_max
         return filthiest
 
     def _examine(self, log: Log, now_ms: int) -> CleanableLog | None:

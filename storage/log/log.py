@@ -30,6 +30,7 @@ from ...protocol.records.batch import (
     iter_batches,
 )
 from ...protocol.records.validation import require_valid_crc
+from ...runtime.steps import run_at_once
 from ..checkpoint.partition_metadata import sync_topic_id, write_topic_id
 from ..epoch.epoch_check import check_epochs
 from ..epoch.leader_epoch_file_cache import LeaderEpochFileCache
@@ -759,7 +760,7 @@ class Log:
         base_offsets = [segment.base_offset for segment in self.segments]
         remove_stray_snapshots(self._files, self.directory, base_offsets, start, end)
         if recovered is not None and end > start:
-            recovered.remove_expired(now_ms, expiration_ms)
+            run_at_once(recovered.remove_expired(now_ms, expiration_ms))
             recovered.log_start_moved(start)
             self.producers = recovered
             return
@@ -900,25 +901,31 @@ class Log:
             self._note_failure(error)
         return True
 
-    def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
+    def delete_old_segments(self, now_ms: int, high_watermark: int, most: int | None = None) -> int:
         """Drop the oldest segments by age, size and log start; returns how many.
 
         They are marked as deleted, and removed after `file.delete.delay.ms`.
+
+        Args:
+            now_ms: wall time.
+            high_watermark: what is not below it stays.
+            most: no more than so many.
         """
         try:
-            count = self._count_deletable(now_ms, high_watermark)
+            count = self._count_deletable(now_ms, high_watermark, most)
             if count == 0:
                 return 0
             if count == len(self.segments):
                 self.roll(now_ms)
-            self.delete_segments_later(self.segments.remove_first(count))
+            removed = self.segments.remove_first(count)
+            self.size -= sum(segment.size for segment in removed)
+            self.delete_segments_later(removed)
         except OSError as error:
             raise self._storage_error("delete old segments of", error) from error
-        self.size = self.segments.size
         self.advance_log_start_offset(max(self.segments.first.base_offset, self.log_start_offset))
         return count
 
-    def _count_deletable(self, now_ms: int, high_watermark: int) -> int:
+    def _count_deletable(self, now_ms: int, high_watermark: int, most: int | None) -> int:
         """How many of the oldest segments may go (Kafka's UnifiedLog.deletableSegments).
 
         All of them if even the active one, which holds something, is too old: it has to be
@@ -926,7 +933,7 @@ class Log:
         """
         segments, config = self.segments, self.config
         is_sized = config.deletes and config.retention_bytes >= 0
-        excess_bytes = segments.size - config.retention_bytes if is_sized else -1
+        excess_bytes = self.size - config.retention_bytes if is_sized else -1
         count = 0
         for index, segment in enumerate(segments):
             is_last = index + 1 == len(segments)
@@ -940,6 +947,8 @@ class Log:
                 and now_ms - segment.largest_timestamp() > config.retention_ms
             )
             if not (is_before_start or is_too_old or segment.size <= excess_bytes):
+                break
+            if count == most:
                 break
             excess_bytes -= segment.size
             count += 1

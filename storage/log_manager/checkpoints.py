@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from ...common.topic_partition import TopicPartition
+from ...runtime.steps import Steps, run_at_once
 from ..errors import is_disk_failure
 from ..file_names import (
     ABORTED_TRANSACTIONS_FILE,
@@ -22,6 +23,11 @@ logger = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, int]
 Failed = Callable[[str, OSError], None]
+HighWatermarkOf = Callable[[TopicPartition], int | None]
+
+
+def _no_high_watermark(_: TopicPartition) -> None:
+    """For the files of other offsets."""
 
 
 class Checkpoints:
@@ -36,29 +42,35 @@ class Checkpoints:
         self._directories = directories
         self._disk_failed = disk_failed
         self._serials = count()
+        self._unfinished: list[Offsets] = []
+        """Entries that are being collected."""
 
     def prepare(
-        self, name: str, high_watermarks: Mapping[TopicPartition, int]
-    ) -> Callable[[], None] | None:
+        self, name: str, high_watermark_of: HighWatermarkOf = _no_high_watermark
+    ) -> Steps[Callable[[], None] | None]:
         """The writing of one file in each directory, as work for a thread: it waits for disks.
 
         Args:
             name: of the file.
-            high_watermarks: by partition, for the file of high watermarks.
+            high_watermark_of: for the file of high watermarks.
 
         Returns:
             None where nothing has changed since the last time. The work raises nothing: a
             disk that is full is tried again the next time, and one that fails is reported.
         """
         changed: list[tuple[LogDirectory, Offsets]] = []
+        serial = next(self._serials)  # what `lower` writes meanwhile is newer
         for directory in self._directories:
             if directory.is_online:
-                offsets = checkpoint_of(name, directory.logs_in(name), high_watermarks)
-                if offsets != directory.written.get(name):
+                offsets: Offsets = {}
+                logs, written = directory.logs_in(name), directory.written.get(name)
+                self._unfinished.append(offsets)
+                is_changed = yield from collect(offsets, name, logs, high_watermark_of, written)
+                self._unfinished = [each for each in self._unfinished if each is not offsets]
+                if is_changed:
                     changed.append((directory, offsets))
         if not changed:
             return None
-        serial = next(self._serials)
 
         def write() -> None:
             for directory, offsets in changed:
@@ -86,7 +98,7 @@ class Checkpoints:
         On a full disk the file is removed: a start assumes nothing then.
         """
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
-            offsets = checkpoint_of(name, directory.logs_in(name), {})
+            offsets = checkpoint_of(name, directory.logs_in(name))
             if offsets == directory.written.get(name):
                 continue
             serial = next(self._serials)
@@ -102,25 +114,60 @@ class Checkpoints:
         self,
         directory: LogDirectory,
         topic_partition: TopicPartition,
-        high_watermarks: Mapping[TopicPartition, int],
+        high_watermark_of: HighWatermarkOf,
     ) -> None:
         """Make sure that no file has an entry of a partition that is about to be made.
 
         It would be of an earlier topic of the name: after a crash the new log's batches would
         count as flushed, or as deleted.
         """
+        for offsets in self._unfinished:
+            offsets.pop(topic_partition, None)
         for name, written in list(directory.written.items()):
             if topic_partition in written:
                 logs = directory.logs_in(name)
-                self.write(directory, name, checkpoint_of(name, logs, high_watermarks))
+                self.write(directory, name, checkpoint_of(name, logs, high_watermark_of))
 
 
 def checkpoint_of(
     name: str,
     logs: Mapping[TopicPartition, Log],
-    high_watermarks: Mapping[TopicPartition, int],
+    high_watermark_of: HighWatermarkOf = _no_high_watermark,
 ) -> Offsets:
-    """The entries of a checkpoint file for the logs in its directory.
+    """The entries of a checkpoint file for the logs in its directory."""
+    offsets: Offsets = {}
+    run_at_once(collect(offsets, name, logs, high_watermark_of))
+    return offsets
+
+
+def collect(
+    offsets: Offsets,
+    name: str,
+    logs: Mapping[TopicPartition, Log],
+    high_watermark_of: HighWatermarkOf,
+    written: Mapping[TopicPartition, int] | None = None,
+) -> Steps[bool]:
+    """Add the entries of a checkpoint file to `offsets`, log by log.
+
+    Returns:
+        Whether they are others than those that were written last.
+    """
+    entry_of = _entries(name, high_watermark_of)
+    before: Mapping[TopicPartition, int] = {} if written is None else written
+    is_changed = False
+    for topic_partition, log in list(logs.items()):
+        yield
+        entry = entry_of(topic_partition, log)
+        if entry is not None and logs.get(topic_partition) is log:  # not deleted meanwhile
+            offsets[topic_partition] = entry
+            is_changed = is_changed or before.get(topic_partition) != entry
+    return is_changed or written is None or len(before) != len(offsets)
+
+
+def _entries(
+    name: str, high_watermark_of: HighWatermarkOf
+) -> Callable[[TopicPartition, Log], int | None]:
+    """What a checkpoint file says of a log; None: nothing.
 
     No recovery point lies within the active segment: recovery reads whole segments, and when the
     active one is closed its indexes are completed and not on the disk yet. A log start offset is
@@ -129,25 +176,12 @@ def checkpoint_of(
     index of them has no file where it is empty, so one that is gone would not be missed.
     """
     if name == RECOVERY_POINTS_FILE:
-        return {
-            topic_partition: min(log.recovery_point, log.segments.active.base_offset)
-            for topic_partition, log in logs.items()
-        }
+        return lambda _, log: min(log.recovery_point, log.segments.active.base_offset)
     if name == LOG_START_OFFSETS_FILE:
-        return {
-            topic_partition: log.log_start_offset
-            for topic_partition, log in logs.items()
-            if log.log_start_offset > 0
-        }
+        return lambda _, log: log.log_start_offset or None
     if name == ABORTED_TRANSACTIONS_FILE:
-        return {
-            topic_partition: log.segments.aborted_count()
-            for topic_partition, log in logs.items()
-            if log.segments.has_aborted_transactions
-        }
+        return lambda _, log: (
+            log.segments.aborted_count() if log.segments.has_aborted_transactions else None
+        )
     assert name == HIGH_WATERMARKS_FILE
-    return {
-        topic_partition: high_watermarks[topic_partition]
-        for topic_partition in logs
-        if topic_partition in high_watermarks
-    }
+    return lambda topic_partition, _: high_watermark_of(topic_partition)

@@ -23,13 +23,14 @@ import errno
 import logging
 import os.path
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ...runtime.rng import random_uuid
+from ...runtime.steps import ITEMS_AT_LEAST, Steps, count_items, run_at_once
 from ..checkpoint.checkpoint_file import CheckpointError
 from ..errors import LogDirectoryError, StorageError, is_disk_failure
 from ..file_names import (
@@ -43,7 +44,7 @@ from ..io.parallel import for_all
 from ..log.log import Log
 from ..log.log_config import LogConfig
 from ..recovery.log_loader import load_log
-from .checkpoints import Checkpoints, checkpoint_of
+from .checkpoints import Checkpoints, HighWatermarkOf, checkpoint_of
 from .deferred_deletion import DeferredDeletion
 from .folder_swap import FolderSwap
 from .log_directories import LogDirectories
@@ -70,9 +71,10 @@ PREFERENCES_MAX = 100_000
 """So many partitions without a log may have a preferred directory; the oldest preferences are
 dropped first. Kafka remembers any number."""
 
-UNIQUE_LENGTH = 32
+SEGMENTS_AT_A_TIME = 8
+"""So many of a log are deleted in one go: each has some files to rename."""
 
-HighWatermarkOf = Callable[[TopicPartition], int]
+UNIQUE_LENGTH = 32
 
 
 class FailedDirectory(NamedTuple):
@@ -229,7 +231,7 @@ class LogManager:
         for_all(logs, close, threads, "log-closing")
         is_written = True
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE, ABORTED_TRANSACTIONS_FILE):
-            offsets = checkpoint_of(name, directory.logs_in(name), {})
+            offsets = checkpoint_of(name, directory.logs_in(name))
             is_written &= self.checkpoints.write(directory, name, offsets)
         if failed or not is_written:
             logger.warning("unclean shutdown of %s: %s", directory.path, failed)
@@ -328,7 +330,7 @@ class LogManager:
         topic_id: bytes | None,
         config: LogConfig | None,
     ) -> Log:
-        self.checkpoints.forget(directory, topic_partition, self.high_watermarks)
+        self.checkpoints.forget(directory, topic_partition, self.high_watermarks.get)
         return load_log(
             folder,
             topic_partition,
@@ -666,86 +668,105 @@ class LogManager:
 
     # --- work for timers ---------------------------------------------------------------
 
-    def delete_old_segments(
-        self, high_watermark_of: HighWatermarkOf, logs_per_step: int
-    ) -> Iterator[int]:
-        """Apply retention to every log, some logs at a time.
+    def delete_old_segments(self, high_watermark_of: HighWatermarkOf) -> Steps[int]:
+        """Apply retention to every log.
 
         A log whose disk fails is skipped and tried again the next time. Between two steps logs
         may come and go.
 
         Args:
             high_watermark_of: gives a partition's; what is not yet replicated stays.
-            logs_per_step: how many logs to look at between two results.
 
         Returns:
-            How many segments were deleted in each step.
+            How many segments were deleted.
         """
-        remaining = list(self.logs)
-        for start in range(0, len(remaining), logs_per_step):
-            now_ms = self.clock.now_ms()
-            deleted = 0
-            for topic_partition in remaining[start : start + logs_per_step]:
-                log = self.logs.get(topic_partition)
-                if log is None:
-                    continue
-                try:
-                    deleted += log.delete_old_segments(now_ms, high_watermark_of(topic_partition))
-                except StorageError as error:
-                    logger.warning("%s", error.message)
-            yield deleted
+        count = 0
+        for topic_partition in list(self.logs):
+            yield
+            while deleted := self._delete_some(topic_partition, high_watermark_of):
+                count += deleted
+                yield from count_items(ITEMS_AT_LEAST)  # files were renamed, and maybe made
+        return count
 
-    def remove_expired_producers(self) -> None:
+    def _delete_some(
+        self, topic_partition: TopicPartition, high_watermark_of: HighWatermarkOf
+    ) -> int:
+        log = self.logs.get(topic_partition)
+        if log is None:
+            return 0
+        try:
+            high_watermark = high_watermark_of(topic_partition) or 0
+            return log.delete_old_segments(self.clock.now_ms(), high_watermark, SEGMENTS_AT_A_TIME)
+        except StorageError as error:
+            logger.warning("%s", error.message)
+            return 0
+
+    def remove_expired_producers(self) -> Steps[None]:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""
         now_ms = self.clock.now_ms()
-        for log in self.logs.values():
-            log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
+        for log in list(self.logs.values()):
+            yield
+            yield from log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
 
-    def logs_to_flush(self) -> list[Log]:
+    def logs_to_flush(self) -> Steps[list[Log]]:
         """The logs that hold unflushed batches for longer than their `flush.ms`."""
         now_ms = self.clock.monotonic_ms()
-        return [
-            log
-            for log in self.logs.values()
-            if log.recovery_point < log.log_end_offset
-            and now_ms - log.last_flush_ms >= log.config.flush_ms
-        ]
+        found = []
+        for log in list(self.logs.values()):
+            yield
+            if (
+                log.recovery_point < log.log_end_offset
+                and now_ms - log.last_flush_ms >= log.config.flush_ms
+            ):
+                found.append(log)
+        return found
 
     def prepare_high_watermarks(
-        self, high_watermarks: Mapping[TopicPartition, int]
-    ) -> Callable[[], None] | None:
+        self, high_watermark_of: HighWatermarkOf
+    ) -> Steps[Callable[[], None] | None]:
         """The writing of the replicas' high watermarks, as work for a thread.
+
+        Args:
+            high_watermark_of: of a replica, when it is looked at; None where there is no replica,
+                whose last one counts.
 
         Returns:
             None where nothing has changed since the last time.
         """
-        self.high_watermarks.update(high_watermarks)
-        return self.checkpoints.prepare(HIGH_WATERMARKS_FILE, self.high_watermarks)
+
+        def latest(topic_partition: TopicPartition) -> int | None:
+            high_watermark = high_watermark_of(topic_partition)
+            if high_watermark is not None:
+                self.high_watermarks[topic_partition] = high_watermark
+            return self.high_watermarks.get(topic_partition)
+
+        return self.checkpoints.prepare(HIGH_WATERMARKS_FILE, latest)
 
     def noted_recovery_point(self, topic_partition: TopicPartition) -> int:
         """Up to where a log is flushed, as the checkpoint on the disk says."""
         directory = self._directory_of.get(topic_partition)
         return 0 if directory is None else directory.offset(RECOVERY_POINTS_FILE, topic_partition)
 
-    def prepare_recovery_points(self) -> Callable[[], None] | None:
+    def prepare_recovery_points(self) -> Steps[Callable[[], None] | None]:
         """The same for the recovery points."""
-        return self.checkpoints.prepare(RECOVERY_POINTS_FILE, {})
+        return self.checkpoints.prepare(RECOVERY_POINTS_FILE)
 
-    def prepare_start_offsets(self) -> Callable[[], None] | None:
+    def prepare_start_offsets(self) -> Steps[Callable[[], None] | None]:
         """The same for the log start offsets."""
-        return self.checkpoints.prepare(LOG_START_OFFSETS_FILE, {})
+        return self.checkpoints.prepare(LOG_START_OFFSETS_FILE)
 
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    def checkpoint_high_watermarks(self, high_watermark_of: HighWatermarkOf) -> None:
         """Write the high watermarks and wait for the disk."""
-        _run(self.prepare_high_watermarks(high_watermarks))
+        _write(self.prepare_high_watermarks(high_watermark_of))
 
     def checkpoint_offsets(self) -> None:
         """Write recovery points and log start offsets, and wait for the disk."""
-        _run(self.prepare_recovery_points())
-        _run(self.prepare_start_offsets())
+        _write(self.prepare_recovery_points())
+        _write(self.prepare_start_offsets())
 
 
-def _run(write: Callable[[], None] | None) -> None:
+def _write(preparation: Steps[Callable[[], None] | None]) -> None:
+    write = run_at_once(preparation)
     if write is not None:
         write()
 

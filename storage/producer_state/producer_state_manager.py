@@ -16,6 +16,7 @@ from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import SEQUENCE_MASK, RecordBatch
 from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from ...protocol.records.records import iter_records
+from ...runtime.steps import Steps
 from ..index.transaction_index import AbortedTxn
 from ..log.append_origin import AppendOrigin
 from .producer_state import BATCHES_RETAINED, UNKNOWN_PRODUCER, BatchMetadata, ProducerState
@@ -348,15 +349,13 @@ class ProducerStateManager:
         self._find_first_unstable()
         self.snapshot_offset = snapshot_offset
 
-    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> Steps[None]:
         """Forget producers that wrote nothing for so long, unless in a transaction."""
-        expired = [
-            producer_id
-            for producer_id, state in self.published.items()
-            if state.is_expired(now_ms, expiration_ms)
-        ]
-        for producer_id in expired:
-            del self.published[producer_id]
+        for producer_id, state in list(self.published.items()):
+            yield
+            is_same = self.published.get(producer_id) is state
+            if is_same and state.is_expired(now_ms, expiration_ms):
+                del self.published[producer_id]
         self.verifications.remove_expired(now_ms, expiration_ms)
 
     # --- checks ------------------------------------------------------------------------

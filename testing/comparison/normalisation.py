@@ -20,6 +20,8 @@ MEMBER_ID = "member id"
 PRODUCER_ID = "producer id"
 CLUSTER_ID = "cluster id"
 FETCH_SESSION = "fetch session"
+CLIENT_INSTANCE_ID = "client instance id"
+SUBSCRIPTION_ID = "subscription id"
 LOG_DIRECTORY = "log directory"
 HOST = "host"
 PORT = "port"
@@ -36,6 +38,8 @@ ID_FIELDS: Mapping[str, str] = {
     "ongoing_txn_producer_id": PRODUCER_ID,
     "v3_and_below_producer_id": PRODUCER_ID,
     "cluster_id": CLUSTER_ID,
+    "client_instance_id": CLIENT_INSTANCE_ID,
+    "subscription_id": SUBSCRIPTION_ID,
     "log_dir": LOG_DIRECTORY,
     "path": LOG_DIRECTORY,
     "host": HOST,
@@ -166,6 +170,7 @@ KEYED_ARRAYS: Mapping[tuple[ApiKey, str], Keyed] = {
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         "groups[].members[].target_assignment.topic_partitions[].partitions",
     ): Keyed(),
+    (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, "requested_metrics"): Keyed(),
     (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): Keyed(("resource_type", "resource_name")),
 }
 """Arrays in whatever order; the order of every other one has to be the same."""

@@ -87,6 +87,9 @@ class ControlClient:
         for connection in idle:
             connection.close()
 
+    def __repr__(self) -> str:
+        return f"<control channel at {self.address}>"
+
     def __del__(self) -> None:
         # Without this a run that takes warnings for errors would hear of sockets left open.
         for connection in self._idle:

@@ -209,6 +209,10 @@ class BrokerFaults:
         """Have a fault strike no more."""
         fault.lift()
 
+    def __repr__(self) -> str:
+        of = f" that {self._owner} added" if self._owner else ""
+        return f"<faults of a broker{of}: list shows them, add and lift change them>"
+
     def lift_all(self, owner: str | None = None) -> int:
         """Lift all faults; returns how many there were.
 

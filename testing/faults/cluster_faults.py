@@ -62,6 +62,9 @@ class ClusterFault:
     def __exit__(self, *_: object) -> None:
         self.lift()
 
+    def __repr__(self) -> str:
+        return f"<fault on {len(self.added)} brokers: {self}>"
+
     def __str__(self) -> str:
         return str(self.added[0]) if self.added else "a fault of no broker"
 
@@ -97,6 +100,10 @@ class ClusterFaults:
     def lift_all(self, owner: str | None = None) -> int:
         """Lift the faults of all brokers; returns how many there were."""
         return sum(broker.faults.lift_all(owner) for broker in self._running())
+
+    def __repr__(self) -> str:
+        ids = ", ".join(str(each.broker_id) for each in self._brokers())
+        return f"<faults of brokers {ids}: add and lift_all change them>"
 
     def _running(self) -> list[Broker]:
         return [broker for broker in self._brokers() if broker.is_running]

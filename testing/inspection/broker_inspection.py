@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..control.verbs import HasControl
 from . import broker_state, topic_admin
 from .requests import Requests
 from .states import InspectedTransaction
+from .waitable import Waitable
 
 if TYPE_CHECKING:
-    from ..conditions import Condition
     from .records import ConsumerRecord
 
 
-class BrokerInspection(HasControl):
+class BrokerInspection(HasControl, Waitable):
     """Looking into any broker that has a control channel."""
 
     create_topic = topic_admin.create_topic
@@ -23,6 +22,8 @@ class BrokerInspection(HasControl):
     topic = broker_state.topic
     groups = broker_state.groups
     group = broker_state.group
+    share_partitions = broker_state.share_partitions
+    client_metrics = broker_state.client_metrics
     transactions = broker_state.transactions
     producers = broker_state.producers
     reset = topic_admin.reset
@@ -72,29 +73,3 @@ class BrokerInspection(HasControl):
     def requests(self) -> Requests:
         """The requests it was sent: `broker.requests.of("Produce").count()`."""
         return Requests(self.control)
-
-    def wait_until(
-        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
-    ) -> None:
-        """Wait until all conditions hold at once; see `odradek.testing.conditions`.
-
-        Args:
-            conditions: of those there, or functions that are given this broker and return
-                whether they hold.
-            timeout: in seconds.
-
-        Raises:
-            NotReached: they do not; the text says what was seen instead.
-            RuntimeError: an event loop runs this code; see `wait_until_async`.
-        """
-        from ..conditions import wait_for_conditions
-
-        wait_for_conditions(self, conditions, timeout)
-
-    async def wait_until_async(
-        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
-    ) -> None:
-        """The same in a coroutine, of asyncio or trio: `await kafka.wait_until_async(...)`."""
-        from ..conditions import wait_for_conditions_async
-
-        await wait_for_conditions_async(self, conditions, timeout)

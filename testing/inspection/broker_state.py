@@ -12,19 +12,28 @@ from ...common.topic_partition import TopicPartition
 from ..control.framing import VerbError
 from ..control.verbs import verb
 from .states import (
+    UNKNOWN,
+    InspectedClientMetrics,
     InspectedGroup,
     InspectedMember,
+    InspectedMetric,
     InspectedPartition,
     InspectedProducer,
+    InspectedRecords,
+    InspectedSharePartition,
     InspectedTopic,
     InspectedTransaction,
 )
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
+    from ...broker.share.share_partition import SharePartition
     from ...coordinator.group.classic.group import ClassicGroup
     from ...coordinator.group.consumer.group import ConsumerGroup
     from ...coordinator.group.consumer.member import OwnedPartitions
+    from ...coordinator.group.share.share_group import ShareAssignment, ShareGroup
+    from ...coordinator.group.streams.group import StreamsGroup
+    from ...coordinator.share.share_state import ShareState
     from ...replication.partition.partition import Partition
     from ..control.target import ControlTarget
 
@@ -176,9 +185,7 @@ def producers(target: ControlTarget, topic: str, partition: int = 0) -> list[Ins
 @verb
 def groups(target: ControlTarget) -> list[str]:
     """The ids of the groups that the broker coordinates, in order."""
-    coordinator = target.broker.coordinators.group
-    names = [each.group_id for each in coordinator.groups]
-    return sorted(names + [each.group_id for each in coordinator.consumer_groups])
+    return sorted(each.group_id for each in target.broker.coordinators.group.all_groups)
 
 
 @verb
@@ -191,6 +198,12 @@ def group(target: ControlTarget, name: str) -> InspectedGroup:
     for consumer in coordinator.consumer_groups:
         if consumer.group_id == name:
             return _consumer_group(target.broker, consumer)
+    for share in coordinator.share_groups:
+        if share.group_id == name:
+            return _share_group(target.broker, share)
+    for streams in coordinator.streams_groups:
+        if streams.group_id == name:
+            return _streams_group(target.broker, streams)
     return InspectedGroup(name)
 
 
@@ -264,7 +277,65 @@ def _consumer_group(broker: Broker, group: ConsumerGroup) -> InspectedGroup:
     )
 
 
-def _owned(broker: Broker, owned: OwnedPartitions) -> tuple[TopicPartition, ...]:
+def _share_group(broker: Broker, group: ShareGroup) -> InspectedGroup:
+    image = group.replicated()
+    return InspectedGroup(
+        group.group_id,
+        "share",
+        image.state.value,
+        "simple",
+        image.epoch,
+        None,
+        tuple(
+            InspectedMember(
+                member.member_id,
+                member.client_id,
+                None,
+                member.client_host,
+                _owned(broker, member.assigned),
+            )
+            for member in image.members.values()
+        ),
+    )
+
+
+def _streams_group(broker: Broker, group: StreamsGroup) -> InspectedGroup:
+    """A group with what its members' active tasks read."""
+    image = group.replicated()
+    offsets = _offsets(group)
+    cache = broker.metadata_cache
+    members = []
+    for member in image.members.values():
+        owned = []
+        for subtopology_id, numbers in sorted(member.assigned.without_epochs().active.items()):
+            topology = image.topology
+            subtopology = None if topology is None else topology.subtopologies.get(subtopology_id)
+            for topic in () if subtopology is None else subtopology.sources:
+                count = cache.partition_count(topic) or 0
+                owned += [TopicPartition(topic, each) for each in sorted(numbers) if each < count]
+        members.append(
+            InspectedMember(
+                member.member_id,
+                member.client_id,
+                member.instance_id,
+                member.client_host,
+                tuple(owned),
+            )
+        )
+    return InspectedGroup(
+        group.group_id,
+        "streams",
+        image.state.value,
+        "sticky",
+        image.epoch,
+        None,
+        tuple(members),
+        offsets,
+        _ends(broker, offsets),
+    )
+
+
+def _owned(broker: Broker, owned: OwnedPartitions | ShareAssignment) -> tuple[TopicPartition, ...]:
     names = broker.metadata_cache.snapshot.topic_names
     return tuple(
         TopicPartition(names[topic_id], number)
@@ -274,7 +345,7 @@ def _owned(broker: Broker, owned: OwnedPartitions) -> tuple[TopicPartition, ...]
     )
 
 
-def _offsets(group: ClassicGroup | ConsumerGroup) -> dict[TopicPartition, int]:
+def _offsets(group: ClassicGroup | ConsumerGroup | StreamsGroup) -> dict[TopicPartition, int]:
     return {
         TopicPartition(topic, partition): committed.offset
         for topic, partition, committed in group.offsets
@@ -288,6 +359,77 @@ def _ends(broker: Broker, offsets: dict[TopicPartition, int]) -> dict[TopicParti
         topic_partition: 0 if found is None else found.high_watermark
         for topic_partition, found in hosted.items()
     }
+
+
+@verb
+def share_partitions(target: ControlTarget, group: str) -> list[InspectedSharePartition]:
+    """What a share group has of each partition, as far as this broker knows.
+
+    The leader of a partition knows it while members fetch from it, and the share coordinator what
+    is stored of it.
+    """
+    coordinators = target.broker.coordinators
+    names = target.broker.metadata_cache.snapshot.topic_names
+    loaded = {each.key: each.records for each in coordinators.share_partitions.led if each.records}
+    found = []
+    for key in {*loaded, *coordinators.share.keys()}:
+        if key.group_id == group and key.topic_id in names:
+            topic_partition = TopicPartition(names[key.topic_id], key.partition)
+            records = loaded.get(key) or _stored(coordinators.share.state(key))
+            found.append(
+                InspectedSharePartition(
+                    *topic_partition,
+                    records.start_offset,
+                    _readable_end(target.broker, group, topic_partition),
+                    key in loaded,
+                    tuple(
+                        InspectedRecords(
+                            first, last, state.name.capitalize(), count, member or None
+                        )
+                        for first, last, state, count, member in records.standings()
+                    ),
+                )
+            )
+    return sorted(found)
+
+
+def _stored(state: ShareState) -> SharePartition:
+    from ...broker.share.share_partition import SharePartition
+
+    return SharePartition(state.start_offset, state.batches)
+
+
+def _readable_end(broker: Broker, group: str, topic_partition: TopicPartition) -> int:
+    """How far a share group can read; -1 where another broker leads the partition."""
+    hosted = broker.replica_manager.get_partition(topic_partition)
+    if hosted is None or not hosted.is_leader:
+        return UNKNOWN
+    return hosted.readable_end(broker.coordinators.share_partitions.isolation(group))
+
+
+# -- metrics of clients ---------------------------------------------------------------------------
+
+
+@verb
+def client_metrics(target: ControlTarget) -> list[InspectedClientMetrics]:
+    """The clients that have got a subscription from this broker, and what they pushed to it."""
+    from ...runtime.rng import uuid_to_text
+
+    return [
+        InspectedClientMetrics(
+            uuid_to_text(client.id),
+            client.attributes["client_id"],
+            client.attributes["client_software_name"],
+            client.attributes["client_software_version"],
+            tuple(sorted(client.requested.metrics)),
+            client.requested.interval_ms,
+            tuple(
+                InspectedMetric(name, dict(labels), series.value)
+                for (name, labels), series in client.series.items()
+            ),
+        )
+        for client in target.broker.context.client_metrics.clients()
+    ]
 
 
 # -- transactions ---------------------------------------------------------------------------------

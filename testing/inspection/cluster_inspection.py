@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import broker_state, topic_admin
-from .states import DEAD, InspectedGroup, InspectedProducer, InspectedTopic, InspectedTransaction
+from .states import (
+    DEAD,
+    InspectedClientMetrics,
+    InspectedGroup,
+    InspectedProducer,
+    InspectedSharePartition,
+    InspectedTopic,
+    InspectedTransaction,
+)
+from .waitable import Waitable
 
 if TYPE_CHECKING:
-    from ..conditions import Condition
     from ..running_broker import Broker
     from .records import ConsumerRecord
 
 
-class ClusterInspection(ABC):
+class ClusterInspection(ABC, Waitable):
     """Looking into a cluster whose brokers are processes of their own.
 
     All raise `ControlError` where no broker can tell, with a sentence that says why.
@@ -109,6 +117,22 @@ class ClusterInspection(ABC):
                 return found._replace(ends={each: self._end(*each) for each in found.offsets})
         return InspectedGroup(name)
 
+    def share_partitions(self, group: str) -> list[InspectedSharePartition]:
+        """What a share group has of each partition; see `InspectedSharePartition`."""
+        found: dict[tuple[str, int], InspectedSharePartition] = {}
+        for broker in self.running():
+            for each in broker.share_partitions(group):
+                if each.is_loaded or each[:2] not in found:
+                    found[each[:2]] = each
+        return [
+            each if each.is_loaded else each._replace(end=self._end(each.topic, each.partition))
+            for _, each in sorted(found.items())
+        ]
+
+    def client_metrics(self) -> list[InspectedClientMetrics]:
+        """What clients push, to whichever broker: each pushes to one of them."""
+        return [each for broker in self.running() for each in broker.client_metrics()]
+
     def _end(self, topic: str, partition: int) -> int:
         """How far readers can go."""
         for broker in self.running():
@@ -129,22 +153,6 @@ class ClusterInspection(ABC):
     def producers(self, topic: str, partition: int = 0) -> list[InspectedProducer]:
         """The idempotent producers that the leader of a partition remembers."""
         return self.leader_of(topic, partition).producers(topic, partition)
-
-    def wait_until(
-        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
-    ) -> None:
-        """Wait until all conditions hold of the cluster; see `BrokerInspection.wait_until`."""
-        from ..conditions import wait_for_conditions
-
-        wait_for_conditions(self, conditions, timeout)
-
-    async def wait_until_async(
-        self, *conditions: Condition | Callable[[Any], object], timeout: float = 30.0
-    ) -> None:
-        """The same in a coroutine, of asyncio or trio: `await kafka.wait_until_async(...)`."""
-        from ..conditions import wait_for_conditions_async
-
-        await wait_for_conditions_async(self, conditions, timeout)
 
     def reset(self) -> None:
         """Empty the cluster: topics, groups, transactions and settings of topics are gone."""

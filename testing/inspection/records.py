@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ...protocol.records.batch import RecordBatch
     from ..control.client import ControlClient
 
+SHOWN_BYTES = 80
+"""How much a record shows of its key and its value."""
+
 
 class ConsumerRecord(NamedTuple):
     """A record, as a consumer would see it.
@@ -32,6 +35,14 @@ class ConsumerRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     producer_id: int = -1
     is_transactional: bool = False
+
+    def __repr__(self) -> str:
+        headers = "".join(f", header {name}={_shown(value)}" for name, value in self.headers)
+        end = ", transactional" if self.is_transactional else ""
+        return (
+            f"<record at offset {self.offset} of {self.topic}-{self.partition}: key="
+            f"{_shown(self.key)}, value={_shown(self.value)}{headers}{end}>"
+        )
 
 
 def read_partition(
@@ -66,6 +77,13 @@ def read_partition(
         if begin <= offset or begin >= page.end:
             return
         offset = begin
+
+
+def _shown(value: bytes | None) -> str:
+    """Bytes as Python has them; of long ones the beginning."""
+    if value is None or len(value) <= SHOWN_BYTES:
+        return repr(value)
+    return f"{value[:SHOWN_BYTES]!r}... ({len(value):,} bytes)"
 
 
 class _Aborted:

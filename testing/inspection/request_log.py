@@ -19,7 +19,7 @@ NAMES_MAX = 500_000
 """How many names they may have together: one request can name all topics there are."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class LoggedRequest:
     """A request that a broker was sent.
 
@@ -53,6 +53,9 @@ class LoggedRequest:
     def name_count(self) -> int:
         """How many names it holds."""
         return len(self.topics) + len(self.partitions) + len(self.groups) + 1
+
+    def __repr__(self) -> str:
+        return f"<request {self}>"
 
     def __str__(self) -> str:
         when = time.strftime("%H:%M:%S", time.localtime(self.time))

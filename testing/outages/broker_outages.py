@@ -24,6 +24,7 @@ class BrokerOutages(HasControl):
     free_disk = disks.free_disk
     fail_log_dir = disks.fail_log_dir
     expire_session = coordinators.expire_session
+    expire_lock = coordinators.expire_lock
     force_rebalance = coordinators.force_rebalance
     fence_producer = coordinators.fence_producer
     expire_transaction = coordinators.expire_transaction

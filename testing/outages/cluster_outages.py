@@ -232,6 +232,12 @@ class ClusterOutages:
         """End the session of a group's member now; see `Broker.expire_session`."""
         return self.coordinator_of(group).expire_session(group, member)
 
+    def expire_lock(
+        self, group: str, topic: str, partition: int = 0, offset: int | None = None
+    ) -> int:
+        """Have locks of a share group's records expire now; see `Broker.expire_lock`."""
+        return self.leader_of(topic, partition).expire_lock(group, topic, partition, offset)
+
     def force_rebalance(self, group: str) -> None:
         """Have a group's members share its partitions anew."""
         self.coordinator_of(group).force_rebalance(group)

@@ -1,4 +1,4 @@
-"""Outages of groups and producers: sessions expire, producers are fenced."""
+"""Outages of groups and producers: sessions and locks expire, producers are fenced."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ...common.errors import ErrorCode
     from ...coordinator.group.classic.group import ClassicGroup
     from ...coordinator.group.consumer.group import ConsumerGroup
+    from ...coordinator.group.share.share_group import ShareGroup
+    from ...coordinator.group.streams.group import StreamsGroup
     from ...coordinator.transaction.transaction import TransactionMetadata
     from ..control.target import ControlTarget
 
@@ -22,11 +24,15 @@ TRANSACTION_END_SECONDS_MAX = 30.0
 """How long a transaction that ends may take to have its markers."""
 
 
+LAST_OFFSET = 2**63 - 1
+
+
 @verb
 def expire_session(target: ControlTarget, group: str, member: str | None = None) -> list[str]:
     """End the session of a group's member now: it is out, and its partitions go to others.
 
-    The member gets UNKNOWN_MEMBER_ID for its next heartbeat, and joins again.
+    The member gets UNKNOWN_MEMBER_ID for its next heartbeat, and joins again. What a member of a
+    share group has acquired stays with it: see `expire_lock`.
 
     Args:
         member: a member id, an instance id or a client id; None: all of them.
@@ -57,17 +63,49 @@ def _instance_id(member: object) -> str | None:
 @verb
 def force_rebalance(target: ControlTarget, group: str) -> None:
     """Have a group's members share its partitions anew."""
-    if not _group(target, group).members:
+    found = _group(target, group)
+    if not found.members:
         raise VerbError(f"group {group} has no members to share anything")
+    if found in target.broker.coordinators.group.share_groups:
+        raise VerbError(f"group {group} is a share group: its members have nothing to hand over")
     logger.warning("outage: group %s rebalances", group)
     target.broker.coordinators.group.admin_overrides.rebalance(group, "requested by a test")
 
 
-def _group(target: ControlTarget, name: str) -> ClassicGroup | ConsumerGroup:
+@verb
+def expire_lock(
+    target: ControlTarget, group: str, topic: str, partition: int = 0, offset: int | None = None
+) -> int:
+    """Have the locks of records expire now that members of a share group have acquired.
+
+    They are handed out again, or, at the delivery limit, to nobody. Who acknowledges them then
+    gets INVALID_RECORD_STATE. The broker must lead the partition.
+
+    Args:
+        offset: of one record; None: all that are acquired.
+
+    Returns:
+        How many records.
+    """
+    manager = target.broker.coordinators.share_partitions
+    for led in manager.led:
+        if led.key.group_id == group and led.requested.topic_partition == (topic, partition):
+            break
+    else:
+        raise VerbError(f"group {group} reads nothing of {topic}-{partition} on this broker")
+    logger.warning("outage: locks of group %s on %s-%d expire", group, topic, partition)
+    count = manager.expire_locks(led, *((0, LAST_OFFSET) if offset is None else (offset, offset)))
+    if not count:
+        what = "no record" if offset is None else f"offset {offset}"
+        raise VerbError(f"nobody has acquired it: {what} of {topic}-{partition} in group {group}")
+    return count
+
+
+def _group(
+    target: ControlTarget, name: str
+) -> ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup:
     """The group of a name. Raises VerbError: this broker does not know it."""
-    coordinator = target.broker.coordinators.group
-    found: list[ClassicGroup | ConsumerGroup] = [*coordinator.groups, *coordinator.consumer_groups]
-    for each in found:
+    for each in target.broker.coordinators.group.all_groups:
         if each.group_id == name:
             return each
     raise VerbError(f"there is no group {name} on this broker")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ...common.topic_partition import TopicPartition
+from ...runtime.steps import run_at_once
 from ..control.framing import VerbError
 from ..control.verbs import verb
 from ..inspection.broker_state import hosted_partition
@@ -122,7 +123,7 @@ async def drop_from_isr(
             return True
         follower.log_end_offset = UNKNOWN_OFFSET
         follower.last_caught_up_ms = LONG_AGO_MS
-        target.broker.replica_manager.shrink_isrs()
+        run_at_once(target.broker.replica_manager.shrink_isrs())
         target.broker.server.finish_outside_work()
         return False
 

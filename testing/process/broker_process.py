@@ -269,6 +269,10 @@ class BrokerProcess:
         command = " ".join(map(_without_secret, self.command()))
         return f"the broker {what}: {command}\n{tail}"
 
+    def __repr__(self) -> str:
+        state = f"pid {self.pid}" if self.is_running else "not running"
+        return f"<broker process at {self.bootstrap}, {state}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -52,6 +52,7 @@ class Recorder:
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
         broker, here = Address.parse(upstream), Address.parse(listen)
+        self._upstream = broker
         self._writers: list[CaptureWriter | PcapngWriter] = []
         if capture is not None:
             self._writers.append(CaptureWriter(Path(capture)))
@@ -115,6 +116,10 @@ class Recorder:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._proxy.run)
                 self._listens.set()
+
+    def __repr__(self) -> str:
+        state = "" if self._thread.is_alive() else ", closed"
+        return f"<recorder at {self.bootstrap_servers} before {self._upstream}{state}>"
 
     def __enter__(self) -> Recorder:
         return self

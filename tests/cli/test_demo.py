@@ -18,6 +18,9 @@ from odradek.spark_connector.pipelines import AuditFault, AuditReport
 from .conftest import Odradek
 
 ROWS = 3_000
+DAMAGED = 3
+"""One in a thousand, as the demo's page says."""
+
 SECONDS_MAX = 600
 
 
@@ -29,7 +32,7 @@ def run_demo(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-CLEAN = AuditReport("nowhere", 0, 0.0, (), (), (), ())
+CLEAN = AuditReport("run", "nowhere", 0, 0.0, (), (), (), ())
 
 
 @pytest.mark.slow
@@ -43,11 +46,13 @@ def test_the_demo_proves_its_table_and_draws_it(broker: Any, topic: str, tmp_pat
     assert answer.returncode == 0, answer.stderr
     assert "rows in Parquet: every row is right (0 missing, 0 unexp" in answer.stderr
     assert "rows in the topic: every row is right (0 missing, 0 unexp" in answer.stderr
-    assert f"{2 * ROWS:,} records, nothing is wrong" in answer.stderr
+    assert f"{2 * (ROWS + DAMAGED):,} records, nothing is wrong" in answer.stderr
     assert "Delta Air Lines" in answer.stdout
     assert "No fault was found" in (tmp_path / "audit.html").read_text()
-    archived = (tmp_path / "lake").glob("topic=*/date=*/*.parquet")
-    assert sum(parquet.read_metadata(path).num_rows for path in archived) == ROWS
+    archived = (tmp_path / "lake").glob("topics/records/data/**/*.parquet")
+    assert sum(parquet.read_metadata(path).num_rows for path in archived) == ROWS + DAMAGED
+    dead = f"check of {DAMAGED} rows in the dead letters: every row is right"
+    assert dead in answer.stderr
     assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
 
     again = run_demo(
@@ -70,6 +75,7 @@ def test_a_wrong_table_ends_the_demo_with_an_error(
         audit=CLEAN,
         parquet=compare_tables(right, right),
         topic=compare_tables(right.drop(index=3), right),
+        dead_letters=compare_tables(right, right),
         plot=tmp_path / "delays.png",
     )
     # The run itself is replaced by one whose topic has lost a row.
@@ -94,6 +100,7 @@ def test_a_fault_that_the_audit_finds_ends_the_demo_with_an_error(
         audit=CLEAN._replace(faults=(lost,)),
         parquet=equal,
         topic=equal,
+        dead_letters=equal,
         plot=tmp_path / "delays.png",
     )
     monkeypatch.setattr("odradek.spark_connector.demo.demo.run_demo", lambda *_: result)

@@ -7,8 +7,10 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.rng import uuid_to_text
 from odradek.storage import LogManager
+from odradek.testing.process.broker_process import BrokerProcess
 
 KAFKA_MADE = Path(__file__).parents[1] / "storage" / "data" / "kafka-4.3.1" / "orders-0"
 FIRST = f"{0:020d}"
@@ -262,6 +265,39 @@ def test_verify_and_repair_keep_away_from_a_running_broker(odradek, root: Path) 
     assert (live.code, live.out) == (0, "")
     assert "may be writing" in live.err
     manager.abandon()
+
+
+@pytest.mark.parametrize("live", [(), ("--live",)], ids=" ".join)
+def test_a_folder_that_is_no_brokers_is_an_error(odradek, tmp_path: Path, live: tuple) -> None:
+    (tmp_path / "rc-0").mkdir()
+    (tmp_path / "notes.txt").write_text("hello")
+    for command in (("verify", *live), ("repair", "--dry-run")):
+        outcome = odradek("log", *command, tmp_path)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert f"{tmp_path} is no data folder" in outcome.err
+
+
+@pytest.mark.clients
+def test_verify_live_finds_nothing_on_a_broker_that_is_written_to(odradek, tmp_path: Path) -> None:
+    """Small segments, and a group whose offsets its partition's first batch is."""
+    settings = {"log.segment.bytes": "1048576"}
+    with BrokerProcess(tmp_path / "data", settings=settings) as broker, ExitStack() as stack:
+        to_broker = ("-b", broker.bootstrap)
+        assert odradek("topics", "create", "t", "-p", 3, *to_broker).code == 0
+        child = stack.enter_context(
+            subprocess.Popen(
+                f"yes some line | {sys.executable} -m odradek produce t -b {broker.bootstrap}",
+                shell=True,
+                start_new_session=True,
+                stderr=subprocess.DEVNULL,
+            )
+        )
+        stack.callback(os.killpg, child.pid, signal.SIGKILL)
+        group = ("--group", "g", "--from-beginning", "-n", 20_000, *to_broker)
+        assert odradek("consume", "t", *group).code == 0
+        for _ in range(3):
+            outcome = odradek("log", "verify", "--live", tmp_path / "data")
+            assert (outcome.code, outcome.out) == (0, "")
 
 
 def test_repair_makes_good_what_verify_found(odradek, root: Path) -> None:

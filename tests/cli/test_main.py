@@ -160,10 +160,69 @@ def test_what_is_no_address_is_reported(odradek: Odradek, address: str) -> None:
     assert "is no broker's address; write HOST:PORT" in outcome.err
 
 
+def test_a_name_that_no_host_can_have_is_reported(odradek: Odradek) -> None:
+    outcome = odradek("topics", "list", "-b", "a..b:9092")
+    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert "no broker answers at a..b:9092" in outcome.err
+
+
+def test_a_choice_that_there_is_not_is_told_with_those_that_there_are(odradek: Odradek) -> None:
+    outcome = odradek("completion", "tcsh")
+    assert outcome.code == 2
+    assert "Invalid value for 'SHELL': 'tcsh' is not one of 'bash', 'zsh', 'fish'." in outcome.err
+
+
 def test_an_unknown_command_is_a_usage_error(odradek: Odradek) -> None:
     outcome = odradek("frobnicate")
     assert outcome.code == 2
     assert "No such command 'frobnicate'" in outcome.err
+
+
+NOT_UTF_8 = b"\xff\xfe"
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize(
+    "words",
+    [
+        [b"topics", b"describe", NOT_UTF_8],
+        [b"consume", NOT_UTF_8],
+        [b"consume", b"t", b"-f", b"%s" + NOT_UTF_8],
+        [b"produce", b"t", b"-k", NOT_UTF_8],
+        [b"produce", b"t", b"-H", b"name=" + NOT_UTF_8],
+        [b"groups", b"describe", NOT_UTF_8],
+    ],
+)
+def test_what_is_not_utf_8_is_one_sentence(on_broker: Odradek, words: list[bytes]) -> None:
+    on_broker("topics", "create", "t", "--if-not-exists")
+    answer = subprocess.run(
+        [sys.executable, "-m", "odradek", *words], input=b"x\n", capture_output=True, timeout=120
+    )
+    assert answer.stderr == b"odradek: error: what was given on the command line is not UTF-8\n"
+    assert answer.returncode == 1
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize(
+    ("line", "code", "error"),
+    [
+        ("PYTHONIOENCODING=ascii odradek topics list", 0, ""),
+        ("odradek topics list >&-", 0, ""),
+        ("odradek produce t <&-", 0, "produced 0 records"),
+        ("odradek topics list 2>&-", 0, ""),
+        ("odradek topics list > /dev/full", 1, "odradek: error: No space left on device\n"),
+        ("NO_COLOR=1 COLUMNS=60 odradek topics list", 0, ""),
+    ],
+)
+def test_standard_streams_may_be_of_any_kind(
+    on_broker: Odradek, line: str, code: int, error: str
+) -> None:
+    on_broker("topics", "create", "t", "--if-not-exists")
+    program = f'odradek() {{ {sys.executable} -m odradek "$@"; }}; {line}'
+    answer = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=120)
+    assert answer.returncode == code
+    assert answer.stderr.startswith(error) if error else not answer.stderr
+    assert "\x1b" not in answer.stdout
 
 
 def test_output_to_a_closed_pipe_ends_quietly() -> None:

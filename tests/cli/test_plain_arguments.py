@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.cli.commands import COMMANDS, load_command
-from odradek.cli.plain_arguments import _declared, plain_call
+from odradek.cli.plain_arguments import declared_parameters, plain_call
 
 
 def functions() -> dict[tuple[str, ...], Callable[..., object]]:
@@ -75,7 +75,7 @@ def values_of(type_: Any) -> tuple[str, ...]:
 def command_lines(draw: st.DrawFn) -> tuple[tuple[str, ...], list[str]]:
     """A command, and words after it that are often, but not always, as declared."""
     words = draw(st.sampled_from(sorted(FUNCTIONS)))
-    declared = _declared(FUNCTIONS[words])
+    declared = declared_parameters(FUNCTIONS[words])
     line: list[str] = []
     for each in draw(st.lists(st.sampled_from(declared), max_size=6)):
         value = draw(st.sampled_from((*values_of(each.type) * 4, *ODD_WORDS)))

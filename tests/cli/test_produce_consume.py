@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from odradek.testing import faults
 
 from .conftest import Odradek
 
@@ -97,6 +102,14 @@ def test_progress_is_shown_on_standard_error_only(
     assert outcome.out == ""
 
 
+def test_a_separator_may_be_a_tab(on_broker: Odradek, broker: Any, created: str) -> None:
+    on_broker("produce", created, "-K", r"\t", stdin=b"a\t1\n")
+    (record,) = records_of(broker, created, 1)
+    assert (record.key, record.value) == (b"a", b"1")
+    outcome = on_broker("produce", created, "-K", r"\t", stdin=b"b 2\n", code=1)
+    assert outcome.err.startswith(r"odradek: error: line 1 has no '\t' between")
+
+
 def test_a_line_without_its_separator_is_named(on_broker: Odradek, created: str) -> None:
     outcome = on_broker("produce", created, "-K", ",", stdin=b"a,1\nb 2\n", code=1)
     assert outcome.err.startswith("odradek: error: line 2 has no ','")
@@ -170,6 +183,112 @@ def test_json_lines_copy_a_topic(on_broker: Odradek, broker: Any, created: str) 
         return sorted((r.partition, r.timestamp, r.key, r.value, r.headers) for r in records)
 
     assert content(copy) == content(created)
+
+
+def test_a_copy_into_fewer_partitions_says_how(
+    on_broker: Odradek, broker: Any, created: str
+) -> None:
+    fill(broker, created, 3, partition=1)
+    one = f"{created}-one"
+    on_broker("topics", "create", one, "-p", 1)
+    lines = on_broker("consume", created, "--from-beginning", "-e", "--format", "json").out.encode()
+    outcome = on_broker("produce", one, "--format", "json", stdin=lines, code=1)
+    assert outcome.err.startswith("odradek: error: line 1 is for partition 1, and the topic has 1")
+    on_broker("produce", one, "--format", "json", "--repartition", stdin=lines)
+    assert on_broker("consume", one, "--from-beginning", "-e").lines == ["v0", "v1", "v2"]
+
+
+WRONG_FIELDS = [
+    *('"partition": "zero"', '"partition": true', '"partition": -1', '"timestamp": 1e300'),
+    *('"timestamp": 99999999999999999999', '"timestamp": "now"', '"value_base64": "!"'),
+    *('"headers": [{"key": "\\ud800"}]', '"headers": {"a": "b"}', '"value": ' + "[" * 100_000),
+]
+
+
+@pytest.mark.parametrize("field", WRONG_FIELDS, ids=lambda field: field[:40])
+def test_json_with_a_field_that_is_none_is_named(
+    on_broker: Odradek, created: str, field: str
+) -> None:
+    line = b"{%s}\n" % field.encode()
+    outcome = on_broker("produce", created, "--format", "json", stdin=line, code=1)
+    assert outcome.err.startswith("odradek: error: line 1 is no record in JSON (")
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_lines_of_windows_end_with_both_characters(
+    on_broker: Odradek, broker: Any, created: str
+) -> None:
+    lines = [b"a", b"b\r\r", b"", b"x" * 256 * 1024, b"c\rd"]
+    on_broker("produce", created, "-p", 0, stdin=b"".join(line + b"\r\n" for line in lines) + b"e")
+    assert [record.value for record in records_of(broker, created, 6)] == [*lines, b"e"]
+
+
+def test_a_refused_write_is_reported_while_it_is_refused(kafka: Any, kafka_topic: str) -> None:
+    command = [sys.executable, "-m", "odradek", "produce", kafka_topic]
+    command += ["-b", kafka.bootstrap_servers]
+    refused = faults.answer("Produce", "NOT_ENOUGH_REPLICAS", topic=kafka_topic)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stderr is not None
+        with kafka.faults.during(refused):
+            child.stdin.write("line\n")
+            child.stdin.flush()
+            reported = child.stderr.readline()
+        assert reported.startswith("1 records wait, the first for ")
+        assert f"topic '{kafka_topic}': NOT_ENOUGH_REPLICAS" in reported
+        child.stdin.close()
+        assert "produced 1 records" in child.stderr.read()
+
+
+def test_a_lost_write_ends_the_command_though_more_could_be_read(
+    on_broker: Odradek, topic: str
+) -> None:
+    on_broker("topics", "create", topic, "-c", "max.message.bytes=100")
+    with subprocess.Popen(
+        [sys.executable, "-m", "odradek", "produce", topic],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdin is not None
+        assert child.stderr is not None
+        child.stdin.write("x" * 1000 + "\n")
+        child.stdin.flush()
+        assert "max.message.bytes" in child.stderr.readline()
+        assert child.wait(60) == 1
+
+
+def test_a_reader_that_has_gone_is_not_waited_for(
+    on_broker: Odradek, broker: Any, created: str
+) -> None:
+    """No further record comes, and so no write that could fail."""
+    fill(broker, created, 2)
+    answer = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m odradek consume {created} --from-beginning | head -1"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (answer.stdout, answer.stderr) == ("v0\n", "")
+
+
+def test_ctrl_c_ends_reading_and_writing_without_a_word(on_broker: Odradek, created: str) -> None:
+    on_broker("produce", created, stdin=b"x\n")
+    for arguments in (("consume", created, "--from-beginning"), ("produce", created, "-H", "a=b")):
+        with subprocess.Popen(
+            [sys.executable, "-m", "odradek", *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as child:  # fmt: skip
+            if arguments[0] == "consume":
+                assert child.stdout is not None
+                assert child.stdout.readline() == b"x\n"
+            else:
+                assert child.stdin is not None
+                child.stdin.write(b"y\n")
+                child.stdin.flush()
+                while on_broker("consume", created, "--from-beginning", "-e").out.count("\n") < 2:
+                    pass
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+            assert (child.returncode, out, err) == (130, b"", b"")
 
 
 def test_json_that_is_no_record_is_named(on_broker: Odradek, created: str) -> None:

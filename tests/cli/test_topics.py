@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+
+from odradek.testing import Broker, Cluster, faults
 
 from .conftest import Odradek
 
@@ -34,6 +37,57 @@ def test_create_makes_the_topic_as_requested(
     (created,) = admin.describe_topics([topic])
     assert len(created["partitions"]) == 3
     assert settings_of(admin, topic) == {"retention.ms": "5000"}
+
+
+def test_create_returns_when_every_broker_knows_the_topic(
+    odradek: Odradek, patience: None, topic: str
+) -> None:
+    unknown = faults.answer("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", topic=topic)
+    with Cluster(3) as cluster:
+        struck = [each.faults.add(unknown.times(2)) for each in cluster.brokers]
+        outcome = odradek("topics", "create", topic, "-b", cluster.bootstrap_servers)
+        assert (outcome.code, outcome.err) == (0, f"created topic {topic}\n")
+        assert [each.strikes for each in struck] == [2, 2, 2]
+
+
+def test_create_tells_of_a_broker_that_does_not_know_the_topic_in_time(
+    odradek: Odradek, patience: None, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odradek.cli.topics.command.KNOWN_MS_MAX", 2_000)
+    unknown = faults.answer("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", topic=topic)
+    with Cluster(2) as cluster:
+        cluster.broker(2).faults.add(unknown)
+        outcome = odradek("topics", "create", topic, "-b", cluster.broker(1).bootstrap_servers)
+    assert outcome.code == 0
+    created, late = outcome.err.splitlines()
+    assert created == f"created topic {topic}"
+    assert late.startswith("not all brokers serve it yet: ")
+
+
+def test_create_waits_for_no_broker_that_is_down(
+    odradek: Odradek, patience: None, topic: str
+) -> None:
+    with Cluster(3) as cluster:
+        (down, *_) = (each for each in cluster.brokers if each is not cluster.controller())
+        down.kill()
+        outcome = odradek("topics", "create", topic, "-r", 1, "-b", cluster.bootstrap_servers)
+    assert (outcome.code, outcome.err) == (0, f"created topic {topic}\n")
+
+
+def test_who_may_create_and_not_describe_creates(
+    odradek: Odradek, topic: str, tmp_path: Path
+) -> None:
+    with Broker(sasl="PLAIN", acls=True) as broker:
+        shop = broker.add_user()
+        broker.allow(shop, "Create", topic=topic)
+        settings = broker.client_settings("java", user=shop)
+        config = tmp_path / "client.properties"
+        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        outcome = odradek(
+            "topics", "create", topic, "-b", broker.bootstrap_servers, "--command-config", config
+        )
+        assert (outcome.code, outcome.err) == (0, f"created topic {topic}\n")
+        assert broker.topic(topic).name == topic
 
 
 def test_create_of_an_existing_topic_fails_unless_that_is_fine(
@@ -121,3 +175,26 @@ def test_delete_removes_topics(on_broker: Odradek, admin: KafkaAdminClient, topi
     missing = on_broker("topics", "delete", f"{topic}-a", code=1)
     assert "there is no such topic" in missing.err
     on_broker("topics", "delete", f"{topic}-a", "--if-exists")
+
+
+@pytest.mark.parametrize("change", [("--unset", "retetion.ms"), ("-c", "retetion.ms=1")])
+def test_a_setting_that_there_is_not_is_an_error_with_the_nearest(
+    on_broker: Odradek, topic: str, change: tuple[str, str]
+) -> None:
+    on_broker("topics", "create", topic)
+    outcome = on_broker("topics", "alter", topic, *change, code=1)
+    assert outcome.err == (
+        f"odradek: error: topic {topic} has no setting 'retetion.ms'; did you mean retention.ms?\n"
+    )
+
+
+def test_a_number_that_no_request_holds_is_a_usage_error(on_broker: Odradek, topic: str) -> None:
+    assert "--partitions" in on_broker("topics", "create", topic, "-p", 2**31, code=2).err
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "x" * 250])
+def test_a_name_that_no_topic_can_have_is_one_line(on_broker: Odradek, name: str) -> None:
+    for command in (("consume",), ("produce",), ("topics", "describe")):
+        outcome = on_broker(*command, name, code=1)
+        assert "no topic can have this name" in outcome.err
+        assert outcome.err.count("\n") == 1

@@ -355,6 +355,15 @@ def test_a_batch_in_flight_expires_and_its_answer_is_too_late() -> None:
     assert stamps(model) == [(0, 1)]
 
 
+def test_a_connection_that_is_lost_as_the_time_ends_is_told_as_that() -> None:
+    model = ProducerModel(linger_ms=0, delivery_timeout_ms=1000)
+    (batch,) = model.produce_batches(b"a")
+    model.now_ms += 1000
+    model.disconnect()
+    assert isinstance(batch.failure, DeliveryTimeoutError)
+    assert "within 1000 ms: " in str(batch.failure)
+
+
 def test_after_an_outcome_that_stays_unknown_a_new_epoch_begins() -> None:
     model = ProducerModel(linger_ms=0, delivery_timeout_ms=1000)
     model.produce_batches(b"a")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -20,6 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
 from kafka.errors import TopicAuthorizationFailedError
+from support.share_consumers import QUICK_SHARE_GROUPS
 
 from odradek.protocol.messages import CreateAclsRequest, DeleteAclsRequest
 from odradek.testing import Broker
@@ -44,6 +47,7 @@ SETTINGS = {
     ),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:root",
+    **QUICK_SHARE_GROUPS,
 }
 READ, WRITE, DESCRIBE, ALL = (
     AclOperation.READ,
@@ -282,3 +286,39 @@ def test_numbers_that_say_unknown_close_the_connection(
         connection.send(request_of, 3)
         with pytest.raises(ConnectionClosedError):
             connection.receive_frame()
+
+
+def test_a_share_consumer_is_refused_until_it_may_read_group_and_topic(
+    broker: Broker, root: AdminClient, topic: str
+) -> None:
+    consumer = ShareConsumer({**settings(broker, "alice"), "group.id": topic})
+    consumer.subscribe([topic])
+
+    def poll_until(error: int) -> None:
+        """Poll until that error comes; those of before may come until then."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            try:
+                assert not list(consumer.poll(timeout=0.1))
+            except KafkaException as refusal:
+                if refusal.args[0].code() == error:
+                    return
+        raise AssertionError(f"no error {error}")
+
+    poll_until(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    add(root, acl(ResourceType.GROUP, topic, READ))
+    poll_until(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    add(root, acl(ResourceType.TOPIC, topic, DESCRIBE))
+    add(root, acl(ResourceType.TOPIC, topic, READ))
+    producer = Producer(settings(broker, "root"))
+    deadline = time.monotonic() + SECONDS
+    taken: list[bytes | None] = []
+    # The group begins at the end of the topic, wherever that is when it begins.
+    while not taken and time.monotonic() < deadline:
+        assert produce(producer, topic) is None
+        with contextlib.suppress(KafkaException):
+            taken = [message.value() for message in consumer.poll(timeout=0.1)]
+    consumer.close()
+
+    assert taken
+    assert set(taken) == {b"x"}

@@ -66,7 +66,7 @@ def rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_it_is_asked_for_every_request(rights: Path, tmp_path: Path) -> None:
+def test_it_decides_about_every_request(rights: Path, tmp_path: Path) -> None:
     known = {"authorizer.class.name": "from-file"}
     folder, log = tmp_path / "data", tmp_path / "log"
     with BrokerProcess(folder, log_path=log, settings=known) as broker:

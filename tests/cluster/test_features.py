@@ -13,6 +13,8 @@ from odradek.testing.process.broker_process import BrokerStartError
 from odradek.testing.waiting import wait_until
 
 GROUP = "group.version"
+SHARE = "share.version"
+STREAMS = "streams.version"
 TRANSACTION = "transaction.version"
 SAFE_DOWNGRADE = 2
 
@@ -34,13 +36,17 @@ def update(cluster: BrokerCluster, broker_id: int, name: str, level: int, kind: 
 
 def test_features_are_changed_at_every_broker_and_all_follow(cluster: BrokerCluster) -> None:
     cluster.agreed()
-    first = (0, {GROUP: 1, TRANSACTION: 2})
+    first = (0, {GROUP: 1, SHARE: 1, STREAMS: 1, TRANSACTION: 2})
     wait_until(lambda: all(finalized(cluster, each) == first for each in BROKER_IDS))
     level = 2
     for epoch, (broker_id, kind) in enumerate(((1, 2), (2, 3), (3, 1)), start=1):
         level += 1 if kind == 1 else -1
         assert update(cluster, broker_id, TRANSACTION, level, kind) == ErrorCode.NONE
-        levels = {GROUP: 1, TRANSACTION: level} if level else {GROUP: 1}
+        levels = (
+            {GROUP: 1, SHARE: 1, STREAMS: 1, TRANSACTION: level}
+            if level
+            else {GROUP: 1, SHARE: 1, STREAMS: 1}
+        )
         assert finalized(cluster, broker_id) == (epoch, levels), "in force where it was asked"
         wait_until(
             lambda expected=(epoch, levels): all(  # type: ignore[misc]  # bound at once

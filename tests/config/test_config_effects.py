@@ -22,7 +22,7 @@ from odradek.config.effects import (
 )
 from odradek.config.resolve import COMPANIONS
 from odradek.config.tables.broker_table import BROKER_DEFINITIONS
-from odradek.config.tables.group_table import GROUP_BOUNDS
+from odradek.config.tables.group_table import GROUP_BOUNDS, GROUP_SYNONYMS
 from odradek.config.tables.topic_table import BROKER_SYNONYMS, TOPIC_DEFINITIONS
 from odradek.config.values import format_value
 from odradek.storage.log.log_config import LogConfig
@@ -51,6 +51,12 @@ ALSO_READ = {
         for name, bounds in GROUP_BOUNDS.items()
         for bound in bounds
         if bound is not None and name.startswith("consumer.")
+    },
+    **{
+        ours: name
+        for name, synonym in GROUP_SYNONYMS.items()
+        for ours in (synonym, *GROUP_BOUNDS.get(name, ()))
+        if ours is not None and name.startswith(("share.", "streams."))
     },
 }
 """Settings that count where another one does, such as the bounds of what a group may be given."""

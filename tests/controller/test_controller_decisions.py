@@ -29,7 +29,7 @@ from odradek.controller.topics.planning import (
     plan_topic,
 )
 from odradek.controller.topics.topic_names import topic_name_problem, validate_topic_name
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 # -- names ------------------------------------------------------------
 

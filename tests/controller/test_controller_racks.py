@@ -25,7 +25,7 @@ from odradek.controller.topics.planning import (
     plan_partitions,
     plan_topic,
 )
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 DOCUMENTED = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 """The brokers of the example in the documentation of Kafka's AdminUtils."""

@@ -12,7 +12,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.consumer.checks import check_commit
 from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.offsets import GroupOffsets
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 WEEK_MS = 7 * 24 * 3_600_000
 CHECK_MS = 600_000

@@ -259,7 +259,7 @@ class Churn:
             assert members
             assert group.protocol_name is not None
         for member in members.values():
-            assert member.session_timer is not None or member.keeps_session_by_waiting
+            assert (member.session and member.session.is_running) or member.keeps_session_by_waiting
 
     def end(self) -> None:
         """Nobody who waits is forgotten, and a group without living members becomes empty."""

@@ -1,7 +1,7 @@
 import pytest
 
 from odradek.common.errors import ErrorCode
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 
 def test_a_stable_group_is_described_with_metadata_and_assignments(bench) -> None:

@@ -6,11 +6,13 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.records import StoredGroup, StoredMember
 from odradek.coordinator.group.shards import restore_group
-from odradek.coordinator.shards import LOAD_SLICE_BYTES
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime import long_work
+from odradek.runtime.steps import ITEMS_AT_LEAST, run_at_once
+
+RECORDS = 3 * ITEMS_AT_LEAST
 
 
 def test_a_restart_finds_generation_members_assignment_and_offsets_again(bench) -> None:
@@ -158,10 +160,16 @@ def test_hearing_of_a_leadership_twice_changes_nothing(bench) -> None:
     assert bench.heartbeat(member, generation_id) is ErrorCode.NONE
 
 
-def test_a_long_log_is_loaded_in_slices_and_its_groups_wait_for_the_last(bench) -> None:
+@pytest.fixture
+def shortest_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("shortest_steps")
+def test_a_long_log_is_loaded_in_steps_and_its_groups_wait_for_the_last(bench) -> None:
     metadata = "x" * 4_000
     partition = bench.coordinator.partition_for("group")
-    for number in range(3 * LOAD_SLICE_BYTES // 4_000):
+    for number in range(RECORDS):
         bench.commit(("orders", number, number, -1, metadata))
     expected = bench.offsets()
     bench.coordinator.note_leadership(partition, 1, is_leader=False)
@@ -181,9 +189,10 @@ def test_a_long_log_is_loaded_in_slices_and_its_groups_wait_for_the_last(bench) 
     assert bench.heartbeat("m", 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.usefixtures("shortest_steps")
 def test_a_partition_that_is_lost_while_it_is_loaded_is_given_up(bench) -> None:
     partition = bench.coordinator.partition_for("group")
-    for number in range(2 * LOAD_SLICE_BYTES // 4_000):
+    for number in range(RECORDS):
         bench.commit(("orders", number, number, -1, "x" * 4_000))
     bench.coordinator.note_leadership(partition, 1, is_leader=False)
     bench.coordinator.note_leadership(partition, 2, is_leader=True)

@@ -141,7 +141,7 @@ def test_an_append_in_a_transaction_is_read_back_as_its_producers(log: Coordinat
     log.flush()
     assert outcomes == [(ErrorCode.NONE, 0)]
     first, second = log.read(LED_HERE, 0, 1 << 20)
-    assert (first.producer_id, first.committed, len(first.records)) == (9, None, 1)
+    assert (first.producer_id, first.committed, len(list(first.records))) == (9, None, 1)
     assert second.producer_id == NO_PRODUCER_ID
 
 
@@ -229,8 +229,8 @@ def test_batches_of_transactions_are_distinguished(partitions: RealPartitions) -
         )
     partitions.replica_manager.flush()
     first, second = partitions.log.read(LED_HERE, 0, 1 << 20)
-    assert (first.producer_id, first.committed, len(first.records)) == (9, None, 1)
-    assert (second.producer_id, second.committed, len(second.records)) == (9, True, 0)
+    assert (first.producer_id, first.committed, len(list(first.records))) == (9, None, 1)
+    assert (second.producer_id, second.committed, len(list(second.records))) == (9, True, 0)
 
 
 def test_an_append_waits_for_all_in_sync_replicas_and_then_times_out(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from odradek.coordinator.group.classic.messages import (
 )
 from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
 from odradek.coordinator.group.consumer_protocol import read_subscription
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 STEPS = 150
 PARTITIONS = 4

@@ -6,7 +6,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.offset_metadata_manager import TOMBSTONES_PER_APPEND_MAX
 from odradek.coordinator.group.offsets import OffsetAndMetadata
 from odradek.coordinator.group.records import GroupKey, OffsetKey, offset_record, read_key
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 HOUR_MS = 3_600_000
 

@@ -6,7 +6,7 @@ from support.transaction_bench import ID, NOW_MS, TIMEOUT_MS, A, B, TransactionB
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.transaction.describing import TransactionFilter
 from odradek.coordinator.transaction.states import TransactionState
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 
 @pytest.fixture

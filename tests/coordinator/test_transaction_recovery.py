@@ -8,7 +8,8 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.transaction.describing import TransactionFilter
 from odradek.coordinator.transaction.records import transaction_record
 from odradek.coordinator.transaction.states import TransactionState
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime import long_work
+from odradek.runtime.steps import run_at_once
 
 LAST_USABLE = 32_766
 
@@ -141,16 +142,21 @@ def test_markers_are_dropped_before_a_partition_is_loaded(bench: TransactionBenc
 # -- loading ---------------------------------------------------------------------------------
 
 
-def loading_bench() -> TransactionBench:
-    """A coordinator that has read a slice of a long log, and no more."""
+@pytest.fixture
+def loading_bench(monkeypatch: pytest.MonkeyPatch) -> TransactionBench:
+    """A coordinator that has read a record of a log, and no more."""
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(long_work, "ITEMS_AT_LEAST", 1)
     bench = TransactionBench(load_slice_bytes=1)
     bench.bring_to(TransactionState.ONGOING)
     bench.restart()
     return bench
 
 
-def test_while_it_loads_every_request_gets_a_retriable_error() -> None:
-    bench = loading_bench()
+def test_while_it_loads_every_request_gets_a_retriable_error(
+    loading_bench: TransactionBench,
+) -> None:
+    bench = loading_bench
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert bench.init().error is loading
     assert bench.add((1000, 0), A).error is loading
@@ -165,8 +171,10 @@ def test_while_it_loads_every_request_gets_a_retriable_error() -> None:
     assert bench.end((1000, 0)).error is ErrorCode.NONE
 
 
-def test_a_partition_that_is_lost_while_it_loads_is_no_longer_loaded() -> None:
-    bench = loading_bench()
+def test_a_partition_that_is_lost_while_it_loads_is_no_longer_loaded(
+    loading_bench: TransactionBench,
+) -> None:
+    bench = loading_bench
     bench.coordinator.note_leadership(bench.coordinator.partition_for(ID), 6, is_leader=False)
     for _ in range(3):
         bench.advance(0)

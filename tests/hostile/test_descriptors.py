@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,9 @@ SETTINGS = {
 
 
 class SmallBroker:
-    """A broker process that may have `LIMIT` files open."""
+    """A broker process that may have `LIMIT` files open, or as many as soft and hard limits say."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limits: tuple[int, int] = (LIMIT, LIMIT)) -> None:
         self.log_path = folder / "broker.log"
         options = [part for item in SETTINGS.items() for part in ("-o", "=".join(item))]
         with self.log_path.open("wb") as log:
@@ -49,7 +50,7 @@ class SmallBroker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT)),
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limits),
             )
         assert self.process.stdout is not None
         found = re.search(r"127.0.0.1:(\d+)", self.process.stdout.readline())
@@ -81,6 +82,35 @@ def flood(small: SmallBroker) -> Iterator[list[socket.socket]]:
     for each in connections:
         each.close()
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+GOOD_FOR = re.compile(
+    r"(INFO|WARNING).*the limit of open files is (\d+) \(it was (\d+) at the start\): good for "
+    r"(\d+) connections and (\d+) open segments of logs; (\d+) descriptors are in reserve(.*)"
+)
+
+
+def test_the_log_says_at_the_start_what_the_limit_is_good_for(small: SmallBroker) -> None:
+    found = GOOD_FOR.search(small.log)
+    assert found is not None, small.log
+    limit, before, connections, segments, reserve = map(int, found.groups()[1:-1])
+    assert limit == before == LIMIT
+    assert connections + segments + reserve <= LIMIT
+    assert found[1] == "WARNING"
+    assert found[7] == "; raise it (ulimit -n) to serve more"
+    with ExitStack() as held:
+        for _ in range(connections):  # so many are served at the same time
+            each = held.enter_context(RawConnection(small.port))
+            each.assert_served()
+
+
+def test_a_limit_that_was_raised_and_is_enough_is_no_warning(tmp_path: Path) -> None:
+    broker = SmallBroker(tmp_path, (64, 4096))
+    found = GOOD_FOR.search(broker.log)
+    broker.process.terminate()
+    assert broker.process.wait(SECONDS_MAX) == 0
+    assert found is not None, broker.log
+    assert (found[1], found[2], found[3], found[7]) == ("INFO", "4096", "64", "")
 
 
 def connect_all(small: SmallBroker, connections: list[socket.socket]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from support.compacted_life import RETENTION_MS, STEPS, CompactedLife
 
 from odradek.protocol.records import RecordBatch, iter_batches, iter_records
+from odradek.runtime.steps import run_at_once
 from odradek.storage.cleaner.cleaning_plan import CleanerSettings
 from odradek.storage.cleaner.log_cleaner_manager import Cleaning
 from odradek.storage.cleaner.record_filter import delete_horizon_of
@@ -43,7 +44,7 @@ class RecordedLife(CompactedLife):
         self.rounds = 0
 
     def run_round(self, settings: CleanerSettings) -> Cleaning | None:
-        candidate = self.manager.find_filthiest()
+        candidate = run_at_once(self.manager.find_filthiest())
         if candidate is None:
             return None
         self.flush_files()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 from support.kafka_jars import KAFKA_3_9_FOLDER, kafka_jars
@@ -20,26 +21,27 @@ from odradek.tools.zookeeper_process import ZooKeeperProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-OURS, KAFKA = 1, 2
+OURS, KAFKA, THIRD = 1, 2, 3
 SETTLED = 120.0
 RECORDS = 100
 
 
 class Mixed(NamedTuple):
-    """Our broker is the first, and the controller."""
+    """Our broker is the first, and the controller.
+
+    Attributes:
+        connect: where in ZooKeeper the cluster is.
+    """
 
     ours: BrokerProcess
     kafka: KafkaZooKeeperProcess
+    connect: str
 
     def partitions(self) -> dict[int, tuple[int, set[int]]]:
         """The leader and the ISR of each of the topic's partitions, as our broker says it."""
-        admin = KafkaAdminClient(bootstrap_servers=[self.ours.bootstrap])
-        (topic,) = admin.describe_topics(["t"])
-        admin.close()
-        return {
-            each["partition_index"]: (each["leader_id"], set(each["isr_nodes"]))
-            for each in topic["partitions"]
-        }
+        admin = AdminClient({"bootstrap.servers": self.ours.bootstrap})
+        topic = admin.list_topics("t", timeout=SETTLED).topics["t"]
+        return {each.id: (each.leader, set(each.isrs)) for each in topic.partitions.values()}
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def mixed(tmp_path: Path) -> Iterator[Mixed]:
             kafka_jars(KAFKA_3_9_FOLDER), tmp_path / "kafka", broker_id=KAFKA, connect=connect
         )
         stack.callback(kafka.kill)
-        yield Mixed(ours, kafka)
+        yield Mixed(ours, kafka, connect)
 
 
 def test_a_kafka_broker_follows_leads_and_leaves_beside_ours(mixed: Mixed) -> None:
@@ -77,3 +79,22 @@ def test_a_kafka_broker_follows_leads_and_leaves_beside_ours(mixed: Mixed) -> No
     # Kafka's ControlledShutdown is, too: its partition moves before its session has ended.
     assert mixed.kafka.stop() in (0, 143)
     assert mixed.partitions() == {0: (OURS, {OURS}), 1: (OURS, {OURS})}
+
+
+def test_kafka_has_our_controller_write_the_isr_that_it_leads(mixed: Mixed, tmp_path: Path) -> None:
+    """By AlterPartition: only the leader can know that a follower has caught up again."""
+    third = BrokerProcess(
+        tmp_path / "third",
+        settings={"zookeeper.session.timeout.ms": "6000"},
+        arguments=["--broker-id", str(THIRD), "-v", "--zookeeper", mixed.connect],
+    )
+    with ExitStack() as stack:
+        stack.callback(third.kill)
+        admin = KafkaAdminClient(bootstrap_servers=[mixed.ours.bootstrap])
+        admin.create_topics([NewTopic("t", replica_assignments={0: [KAFKA, THIRD]})])
+        admin.close()
+        wait_until(lambda: mixed.partitions() == {0: (KAFKA, {KAFKA, THIRD})}, SETTLED)
+        third.kill()
+        wait_until(lambda: mixed.partitions() == {0: (KAFKA, {KAFKA})}, SETTLED)
+        third.start()
+        wait_until(lambda: mixed.partitions() == {0: (KAFKA, {KAFKA, THIRD})}, SETTLED)

@@ -33,6 +33,8 @@ def test_the_features_tool_describes_and_moves_levels(java, start_broker) -> Non
 
     assert levels(features("describe")) == {
         "group.version": ("0", "1", "1"),
+        "share.version": ("0", "1", "1"),
+        "streams.version": ("0", "1", "1"),
         "transaction.version": ("0", "2", "2"),
     }
     features("downgrade", "--feature", "transaction.version=1", "--dry-run")

@@ -6,7 +6,6 @@ Confluent's serializers and ours register with it and read by it; it is killed a
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +14,12 @@ from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClien
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from support.apicurio_registry import ApicurioRegistry
 
 from odradek.schemas.errors import RegistryError, SchemaError, UnknownSchemaError
 from odradek.schemas.registry import SchemaRegistry
 from odradek.schemas.schema import AVRO, PROTOBUF, Schema
 from odradek.schemas.values import Reader, ValueDecoder, ValueEncoder
+from odradek.testing import SchemaRegistryProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -50,10 +49,10 @@ BILL = (
 
 
 def test_schemas_in_our_broker_are_had_by_a_registry_that_was_killed(
-    broker: Any, tmp_path: Path
+    broker: Any,
 ) -> None:
     values: dict[str, tuple[bytes, Any]] = {}
-    with ApicurioRegistry(broker.bootstrap, tmp_path) as apicurio:
+    with SchemaRegistryProcess(broker.bootstrap) as apicurio:
         client = SchemaRegistryClient({"url": apicurio.url})
         ours = SchemaRegistry({"url": apicurio.url, **QUICK})
         old = AvroSerializer(client, json.dumps(OLD))

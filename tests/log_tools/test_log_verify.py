@@ -171,6 +171,16 @@ def test_records_that_do_not_decompress_are_found_behind_a_right_checksum(tmp_pa
     assert len(found) == 4
 
 
+def test_files_that_a_live_broker_is_about_to_remove_are_not_called_leftovers(root: Path) -> None:
+    """A segment that is deleted is renamed, and removed after file.delete.delay.ms."""
+    path = segment_paths(root)[-1]
+    path.with_name(f"{path.name}.deleted").write_bytes(path.read_bytes())
+    (note,) = verify(root, live=True)
+    assert "about to be removed by the broker" in note.message
+    (note,) = verify(root)
+    assert "left behind by work that was interrupted" in note.message
+
+
 def test_what_a_live_broker_has_not_finished_is_no_damage(root: Path) -> None:
     path = segment_paths(root)[-1]
     path.write_bytes(path.read_bytes() + b"half a batch")

@@ -37,6 +37,8 @@ from odradek.metadata_store.znodes import FeatureNode, decode_feature, encode_fe
 from odradek.runtime.clock import ManualClock
 
 GROUP = "group.version"
+SHARE = "share.version"
+STREAMS = "streams.version"
 TRANSACTION = "transaction.version"
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
@@ -94,6 +96,8 @@ def test_a_registration_says_what_the_broker_supports() -> None:
     data = znodes.encode_broker(NEW, 1)
     assert json.loads(data)["features"] == {
         GROUP: {"min_version": 0, "max_version": 1},
+        SHARE: {"min_version": 0, "max_version": 1},
+        STREAMS: {"min_version": 0, "max_version": 1},
         TRANSACTION: {"min_version": 0, "max_version": 2},
     }
     assert znodes.decode_broker(data, 1, -1) == NEW
@@ -200,7 +204,7 @@ async def test_a_new_cluster_has_no_node_so_that_kafka_3_9_starts_on_it(
 ) -> None:
     await enable_features(fenced)
     assert await fenced.store.get_many(["/feature"]) == [None]
-    assert DEFAULT_LEVELS == {GROUP: 1, TRANSACTION: 2}
+    assert DEFAULT_LEVELS == {GROUP: 1, SHARE: 1, STREAMS: 1, TRANSACTION: 2}
 
 
 async def test_a_cluster_that_was_taken_over_keeps_its_levels(fenced: FencedStore) -> None:
@@ -257,7 +261,7 @@ async def test_updates_are_done_all_or_none(fenced: FencedStore) -> None:
         [FeatureUpdate(TRANSACTION, 1, SAFE), FeatureUpdate(GROUP, 0, UNSAFE)],
         validate_only=False,
     )
-    assert await levels_in(fenced.store) == {TRANSACTION: 1}
+    assert await levels_in(fenced.store) == {SHARE: 1, STREAMS: 1, TRANSACTION: 1}
 
 
 async def test_a_request_for_what_is_there_writes_nothing(fenced: FencedStore) -> None:

@@ -29,7 +29,7 @@ from odradek.replication.fetcher.fetch_state import (
     PartitionFetchState,
     ReplicaState,
 )
-from odradek.replication.fetcher.fetcher import PASSING_ERRORS
+from odradek.replication.fetcher.fetcher import ATTEMPTS_UNUSUAL, PASSING_ERRORS
 from odradek.replication.fetcher.plans import (
     EpochsPlan,
     FetchAnswer,
@@ -284,8 +284,8 @@ def test_the_same_epoch_again_goes_on_where_it_is(cluster: MakeCluster) -> None:
     [
         (ErrorCode.UNKNOWN_LEADER_EPOCH, logging.DEBUG),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, logging.DEBUG),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, logging.WARNING),
-        (ErrorCode.UNKNOWN_TOPIC_ID, logging.WARNING),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, logging.DEBUG),
+        (ErrorCode.UNKNOWN_TOPIC_ID, logging.DEBUG),
         (ErrorCode.INCONSISTENT_TOPIC_ID, logging.WARNING),
         (ErrorCode.KAFKA_STORAGE_ERROR, logging.ERROR),
         (ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, logging.ERROR),
@@ -309,6 +309,24 @@ def test_a_partition_that_is_refused_is_tried_again_after_a_pause(
     pause_ms = FIRST_BACKOFF_MS if error in PASSING_ERRORS else BACKOFF_MS
     assert list(both.fetch(now_ms=4 + pause_ms).requested) == [T1]
     assert set(both.fetch(now_ms=5 + pause_ms).requested) == {T0, T1}
+
+
+def test_an_error_that_should_pass_by_itself_and_lasts_is_one_warning(
+    cluster: MakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka's fetcher says of UNKNOWN_TOPIC_OR_PARTITION that it is not expected to persist."""
+    both = cluster(1)
+    both.leading[T0].lead(0, b"a")
+    both.followers.follow(0)
+    both.leader.errors[T0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    now_ms = 0
+    with caplog.at_level(logging.WARNING, "odradek"):
+        for attempt in range(3 * ATTEMPTS_UNUSUAL):
+            assert len(caplog.records) == (attempt > ATTEMPTS_UNUSUAL)
+            both.leader.answer(both.fetcher, both.fetch(now_ms=now_ms), now_ms=now_ms)
+            now_ms += 60_000
+    (record,) = caplog.records
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in record.getMessage()
 
 
 def test_a_leader_that_has_not_heard_of_it_is_queried_again_soon_and_then_later(

@@ -19,6 +19,7 @@ from odradek.replication.read.fetch import (
     FetchPartitionData,
     FetchResults,
 )
+from odradek.runtime.steps import run_at_once
 
 if TYPE_CHECKING:
     from .conftest import Bench
@@ -205,10 +206,10 @@ def test_who_does_not_keep_up_leaves_the_isr(leader: Leader) -> None:
     leader.fetch(2, 2)
     leader.wait(LAG_MS_MAX)
     leader.fetch(2, 2)
-    leader.bench.manager.shrink_isrs()
+    run_at_once(leader.bench.manager.shrink_isrs())
     assert leader.peers.changes == []  # just so long is long enough
     leader.wait(1)
-    leader.bench.manager.shrink_isrs()
+    run_at_once(leader.bench.manager.shrink_isrs())
     (change,) = leader.peers.changes
     assert change == LeaderAndIsr(1, 1, 1, (1, 2), 1)
     assert leader.partition.isr == ALL
@@ -216,7 +217,7 @@ def test_who_does_not_keep_up_leaves_the_isr(leader: Leader) -> None:
     assert leader.settle()
     assert leader.partition.isr == (1, 2)
     assert leader.partition.high_watermark == 2
-    leader.bench.manager.shrink_isrs()
+    run_at_once(leader.bench.manager.shrink_isrs())
     assert len(leader.peers.changes) == 1
 
 
@@ -226,7 +227,7 @@ def test_one_that_has_everything_stays_in_sync_however_long_it_is_silent(leader:
     leader.fetch(2, 1)
     leader.fetch(3, 1)
     leader.wait(10 * LAG_MS_MAX)
-    leader.bench.manager.shrink_isrs()
+    run_at_once(leader.bench.manager.shrink_isrs())
     assert leader.peers.changes == []
 
 
@@ -289,7 +290,7 @@ def test_a_refused_change_stays_pending_until_the_controller_is_heard_of(leader:
     leader.fetch(2, 1)
     leader.fetch(3, 1)
     leader.wait(2 * LAG_MS_MAX)
-    leader.bench.manager.shrink_isrs()
+    run_at_once(leader.bench.manager.shrink_isrs())
     assert leader.peers.changes == [change]
     assert leader.partition.maximal_isr == (1, 2, 3)
     leader.version += 1  # whoever was faster

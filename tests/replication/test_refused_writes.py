@@ -1,17 +1,18 @@
-"""Refused writes in the log: a line for each kind and disk, then a count."""
+"""Refused writes: counted, a line of the log for each kind and disk, and which disk is full."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.common.errors import ErrorCode
+from odradek.common.log_lines import LimitedLogHandler
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.records import build_batch
-from odradek.replication.refused_writes import INTERVAL_MS
+from odradek.replication.refused_writes import FULL_MS, logger
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -21,47 +22,50 @@ T0 = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What the log says of refused writes, since this was called last."""
-    caplog.set_level(logging.INFO, "odradek.replication.refused_writes")
+def lines() -> Iterator[Callable[[], list[str]]]:
+    """What the log of a broker says of refused writes, all that was suppressed being counted."""
+    stream = io.StringIO()
+    handler = LimitedLogHandler(stream)
+    logger.addHandler(handler)
 
     def take() -> list[str]:
-        found = [
-            record.getMessage()
-            for record in caplog.records
-            if record.name == "odradek.replication.refused_writes"
-        ]
-        caplog.clear()
-        return found
+        handler.end_intervals(float("inf"))
+        return stream.getvalue().splitlines()
 
-    return take
+    yield take
+    logger.removeHandler(handler)
 
 
-def test_a_full_disk_is_one_line_and_then_a_count_for_each_minute(
+def test_a_full_disk_is_one_line_and_a_count(
     bench: Bench, full_disk: Callable[[bool], None], lines: Callable[[], list[str]]
 ) -> None:
     bench.lead(bench.state())
     full_disk(True)
-    for _ in range(50):
+    for _ in range(264):
         assert bench.produce("t", b"lost").error is ErrorCode.KAFKA_STORAGE_ERROR
-    (line,) = lines()
-    assert "t-0" in line
-    assert "KAFKA_STORAGE_ERROR" in line
-    assert "No space left on device" in line
-    assert bench.manager.partition_or_error(T0).log.log_dir in line
-    bench.advance(INTERVAL_MS)
-    (line,) = lines()
-    assert line.startswith("49 more writes in ")
-    assert "KAFKA_STORAGE_ERROR in the last 60 s" in line
+    line, count = lines()
+    directory = bench.manager.partition_or_error(T0).log.log_dir
+    for text in ("t-0", "KAFKA_STORAGE_ERROR", "No space left on device", directory):
+        assert text in line
+    assert count.startswith("263 more like this followed: ")
+    assert bench.manager.refused_writes.counts == {(ErrorCode.KAFKA_STORAGE_ERROR, directory): 264}
+
+
+def test_a_disk_is_full_until_a_minute_without_refusals(
+    bench: Bench, full_disk: Callable[[bool], None]
+) -> None:
+    bench.lead(bench.state())
+    refused = bench.manager.refused_writes
+    directory = bench.manager.partition_or_error(T0).log.log_dir
+    assert not refused.is_full(directory)
+    full_disk(True)
     bench.produce("t", b"lost")
-    bench.advance(INTERVAL_MS)
-    (line,) = lines()
-    assert line.startswith("1 more writes in ")
-    bench.advance(INTERVAL_MS)
-    assert lines() == []
-    bench.produce("t", b"lost")
-    (line,) = lines()
-    assert "No space left on device" in line
+    assert refused.is_full(directory)
+    bench.advance(FULL_MS - 1)
+    assert refused.is_full(directory)
+    assert not refused.is_full("/another")
+    bench.advance(1)
+    assert not refused.is_full(directory)
 
 
 def test_each_kind_has_a_line_of_its_own(bench: Bench, lines: Callable[[], list[str]]) -> None:
@@ -69,14 +73,15 @@ def test_each_kind_has_a_line_of_its_own(bench: Bench, lines: Callable[[], list[
     broken = build_batch([(None, b"broken", NOW_MS, ())])
     large = build_batch([(None, bytes(2 << 20), NOW_MS, ())])
     broken[-1] ^= 1
-    for _ in range(3):
-        bench.append({T0: broken})
-        bench.append({T0: large})
+    for records in (broken, large):
+        bench.append({T0: records})
         bench.manager.flush()
     told = lines()
     assert len(told) == 2
     assert "CORRUPT_MESSAGE" in told[0]
     assert "MESSAGE_TOO_LARGE" in told[1]
+    directory = bench.manager.partition_or_error(T0).log.log_dir
+    assert not bench.manager.refused_writes.is_full(directory)
 
 
 def test_what_every_change_of_leaders_brings_is_not_logged(
@@ -85,16 +90,3 @@ def test_what_every_change_of_leaders_brings_is_not_logged(
     bench.lead(bench.state(leader=2, replicas=(1, 2), isr=(2,)))
     assert bench.produce("t", b"elsewhere").error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert lines() == []
-
-
-def test_what_was_counted_last_is_reported_without_another_refusal(
-    bench: Bench, full_disk: Callable[[bool], None], lines: Callable[[], list[str]]
-) -> None:
-    bench.lead(bench.state())
-    full_disk(True)
-    bench.produce("t", b"lost")
-    bench.produce("t", b"lost")
-    full_disk(False)
-    lines()
-    bench.advance(INTERVAL_MS)
-    assert [line.split(" in ")[0] for line in lines()] == ["1 more writes"]

@@ -19,7 +19,8 @@ from odradek.runtime.collector import (
     resume_collection,
     set_aside,
 )
-from odradek.runtime.long_work import Steps, run_in_steps
+from odradek.runtime.long_work import run_in_steps
+from odradek.runtime.steps import Steps
 
 MADE = 300_000
 LOOKED_AT_MAX = 30_000

@@ -9,16 +9,8 @@ import pytest
 import trio
 
 from odradek.runtime import long_work
-from odradek.runtime.long_work import (
-    ITEMS_AT_LEAST,
-    Pace,
-    Steps,
-    count_in_steps,
-    map_in_steps,
-    run_at_once,
-    run_in_steps,
-    take_step,
-)
+from odradek.runtime.long_work import Pace, run_in_steps, take_step
+from odradek.runtime.steps import ITEMS_AT_LEAST, Steps, count_in_steps, map_in_steps, run_at_once
 
 
 def counting(done: list[str], name: str, items: int) -> Steps[str]:

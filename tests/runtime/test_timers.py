@@ -1,4 +1,5 @@
 import random
+from functools import partial
 
 import pytest
 
@@ -45,6 +46,17 @@ def test_a_timer_that_rearms_itself_waits_for_the_next_round() -> None:
     assert timers.run_due(10) == 1
     assert timers.run_due(10) == 1
     assert ran == [1, 1]
+
+
+def test_what_came_due_first_is_done_first_where_not_all_is_done_at_once() -> None:
+    timers, ran = Timers(), []
+    for number in (2, 0, 1, 3):
+        timers.schedule(number, partial(ran.append, number))
+    assert timers.run_due(10, most=3) == 3
+    assert ran == [0, 1, 2]
+    assert timers.next_deadline_ms() == 3
+    assert timers.run_due(10, most=3) == 1
+    assert ran == [0, 1, 2, 3]
 
 
 def test_a_timer_that_fails_does_not_keep_the_others_from_running() -> None:

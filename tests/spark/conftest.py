@@ -17,7 +17,8 @@ from support.one_spark import MAY_BE_BROKEN, answers, kill
 from odradek.spark_connector import spark_session
 from odradek.spark_connector.connector_jars import connector_packages
 from odradek.spark_connector.installation import find_installation
-from odradek.spark_connector.pipelines.iceberg import iceberg_packages
+from odradek.spark_connector.pipelines.archive.delta import delta_conf, delta_packages
+from odradek.spark_connector.pipelines.archive.iceberg import iceberg_packages
 
 START_MS = 1_370_088_000_000
 """Timestamp of the first record that `Topics.fill` produces: 1 June 2013, 12:00 UTC."""
@@ -100,6 +101,22 @@ class Topics:
                 records += [record for batch in batches.values() for record in batch]
         return records
 
+    def read_committed(self, topic: str) -> list[tuple[int, int, bytes | None, bytes | None]]:
+        """The committed records of a topic as kafka-python reads them, by partition and offset."""
+        with KafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        ) as consumer:
+            places = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
+            consumer.assign(places)
+            ends = consumer.end_offsets(places)
+            records: list[Any] = []
+            while any(consumer.position(place) < ends[place] for place in places):
+                polled = consumer.poll(timeout_ms=1_000).values()
+                records += [(r.partition, r.offset, r.key, r.value) for b in polled for r in b]
+        return sorted(records, key=lambda record: record[:2])
+
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The next offset of each partition."""
         with KafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
@@ -111,14 +128,17 @@ class Topics:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark that starts and runs with little: two cores, no compilation beyond the first.
 
-    It has Iceberg beside the connector; tests without a session of this folder use the default.
-    With `ODRADEK_TEST_WITHOUT_CONNECTOR` it has neither, as neither can be had for every Spark.
+    It has Iceberg and Delta beside the connector; tests without a session of this folder use the
+    default. With `ODRADEK_TEST_WITHOUT_CONNECTOR` it has none: not every Spark has them.
     """
     folder = tmp_path_factory.mktemp("spark")
     packages: list[str] = []
+    conf: dict[str, str] = {}
     if "ODRADEK_TEST_WITHOUT_CONNECTOR" not in os.environ:
         installation = find_installation()
-        packages = [*connector_packages(installation), *iceberg_packages(installation)]
+        tables = iceberg_packages(installation, {"uri": "jdbc:sqlite:"})
+        packages = [*connector_packages(installation), *tables, *delta_packages(installation)]
+        conf = delta_conf()
     session = spark_session(
         "odradek tests",
         master="local[2]",
@@ -131,6 +151,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            **conf,
         },
         log_file=folder / "spark.log",
     )

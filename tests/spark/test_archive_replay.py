@@ -155,6 +155,23 @@ def test_an_archive_without_its_checkpoint_is_refused(
         archive_topics(spark, first._replace(folder=str(tmp_path / "other")))
 
 
+def test_a_checkpoint_of_another_version_is_told(
+    spark: Any, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    settings = ArchiveSettings(TopicSource(topics.bootstrap, (topic,)), str(tmp_path))
+    archive_topics(spark, settings)
+    offsets = tmp_path / "_checkpoint" / "offsets"
+    (offsets / "0").write_text((offsets / "0").read_text().replace("v1", "v7", 1))
+    (offsets / ".0.crc").unlink()
+    topics.fill(topic, 4, first=10)
+    with pytest.raises(SparkConnectorError, match=r"version.* v7") as told:
+        archive_topics(spark, settings)
+    assert len(str(told.value).splitlines()) == 1
+    assert read_archive(spark, str(tmp_path)).count() == 10
+
+
 def test_a_topic_with_records_of_others_is_not_replayed_to(
     spark: Any, topics: Topics, tmp_path: Path
 ) -> None:

@@ -24,20 +24,26 @@ def odradek(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(SECONDS_MAX)
-def test_an_audit_with_a_fault_writes_its_report_and_ends_with_1(
+def test_an_audit_writes_its_report_and_ends_with_the_code_of_the_worst(
     topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create()
     topics.fill(topic, 20)
     topics.fill(topic, 1, partitions=2, first=21)  # key-21 goes to 1, as an odd number does
     page = tmp_path / "reports" / "audit.html"
-    server = ("-b", topics.bootstrap, "--master", "local[1]")
-    done = odradek("audit", topic, *server, "--decode", "json", "--html", str(page), "--json")
-    assert done.returncode == 1, done.stderr
-    assert "odradek: error: the audit found faults: poison" in done.stderr
+    expected = tmp_path / "expected.toml"
+    expected.write_text("[[expect]]\nkind = 'volume'\nmax = 20\nseverity = 'critical'\n")
+    server = ("-b", topics.bootstrap, "--master", "local[1]", "--decode", "json")
+    expectations = ("--expectations", str(expected), "--history", str(tmp_path / "history"))
+    done = odradek("audit", topic, *server, *expectations, "--html", str(page), "--json")
+    assert done.returncode == 5, done.stderr
+    assert "the audit found faults: poison" in done.stderr
+    assert "failed expectations: volume" in done.stderr
+    assert len(list((tmp_path / "history").glob("run-*.parquet"))) == 1
     report = json.loads(done.stdout)
     assert report["clean"] is False
     assert report["records"] == 21
+    assert [each["verdict"] for each in report["expectations"]] == ["failed"]
     assert [(f["kind"], f["partition"], f["occurrences"]) for f in report["faults"]] == [
         ("poison", 0, 10),
         ("poison", 1, 11),

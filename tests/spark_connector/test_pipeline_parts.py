@@ -11,7 +11,7 @@ import pytest
 
 from odradek.spark_connector import SparkConnectorError
 from odradek.spark_connector.pipelines import AuditFault, AuditReport, AuditSettings, TopicSource
-from odradek.spark_connector.pipelines.archive_files import ArchiveFolder, noted_partitions
+from odradek.spark_connector.pipelines.archive.files import ArchiveFolder, noted_partitions
 from odradek.spark_connector.pipelines.audit.gaps import OffsetSpan, holes
 from odradek.spark_connector.pipelines.audit.html import as_html
 from odradek.spark_connector.pipelines.audit.report import Bar, PartitionAudit, Plot
@@ -214,7 +214,7 @@ def test_a_page_shows_hostile_keys_as_text() -> None:
     )
     fault = AuditFault("key moved", "<t>", None, 1, ("key '<script>alert(1)</script>'",))
     plot = Plot("Records", "records", (Bar("<b>", 5), Bar("none", 0)))
-    page = as_html(AuditReport("h:1", 0, 1.0, (audit,), (fault,), ("a <note>",), (plot,)))
+    page = as_html(AuditReport("run", "h:1", 0, 1.0, (audit,), (fault,), ("a <note>",), (plot,)))
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<t>" not in page

@@ -8,6 +8,7 @@ from odradek.protocol.records import Record, RecordBatch, iter_batches, iter_rec
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from odradek.protocol.records.validation import has_valid_crc
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import Log
 from odradek.storage.cleaner.cleaning_plan import CleanerSettings
 from odradek.storage.cleaner.log_cleaner_manager import Cleaning, LogCleanerManager
@@ -47,7 +48,7 @@ def clean(
 
     What goes wrong in it is raised.
     """
-    candidate = manager.find_filthiest()
+    candidate = run_at_once(manager.find_filthiest())
     if candidate is None:
         return None
     cleaning = manager.begin(candidate, settings, CleanerThrottler(clock, lambda seconds: None))

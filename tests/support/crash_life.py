@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from odradek.log_tools.verify.log_verify import Verification, VerifyOptions
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
 from odradek.storage.cleaner.cleaning_plan import CleanerSettings
 from odradek.storage.cleaner.log_cleaner_manager import LogCleanerManager
@@ -122,26 +123,26 @@ class CrashLife:
 
     def checkpoint(self, _: CrashPartition) -> None:
         if self.random.random() < 0.5:
-            self._run(self.manager.prepare_recovery_points())
-        write = self.manager.prepare_start_offsets()
+            self._run(run_at_once(self.manager.prepare_recovery_points()))
+        write = run_at_once(self.manager.prepare_start_offsets())
         starts = {each.topic_partition: each.log.log_start_offset for each in self.partitions}
         self._run(write)
         for each in self.partitions:
             each.start_min = starts[each.topic_partition]
-        self._run(self.manager.prepare_recovery_points())
+        self._run(run_at_once(self.manager.prepare_recovery_points()))
 
     def checkpoint_high_watermarks(self, _: CrashPartition) -> None:
         self.manager.checkpoint_high_watermarks(
-            {each.topic_partition: each.log.log_end_offset for each in self.partitions}
+            {each.topic_partition: each.log.log_end_offset for each in self.partitions}.get
         )
 
     def delete_old_segments(self, _: CrashPartition) -> None:
         for each in self.partitions:
             if each.config.retention_bytes >= 0:
                 each.start_max = each.log.log_end_offset
-        sum(
+        run_at_once(
             self.manager.delete_old_segments(
-                lambda topic_partition: self.manager.logs[topic_partition].log_end_offset, 10
+                lambda topic_partition: self.manager.logs[topic_partition].log_end_offset
             )
         )
         for each in self.partitions:
@@ -165,14 +166,14 @@ class CrashLife:
 
     def compact(self, _: CrashPartition) -> None:
         """A round of the cleaner, and sometimes other work while its thread runs."""
-        candidate = self.cleaner.find_filthiest()
+        candidate = run_at_once(self.cleaner.find_filthiest())
         if candidate is None:
             return
         flush = candidate.log.start_flush(closed_segments_only=True)
         if flush is not None:
             flush.run()
             candidate.log.finish_flush(flush)
-        self._run(self.manager.prepare_recovery_points())
+        self._run(run_at_once(self.manager.prepare_recovery_points()))
         cleaning = self.cleaner.begin(
             candidate, CLEANER, CleanerThrottler(self.clock, lambda _: None)
         )
@@ -247,7 +248,7 @@ class CrashLife:
 
     def _stop(self) -> None:
         self.manager.checkpoint_high_watermarks(
-            {each.topic_partition: each.log.log_end_offset for each in self.partitions}
+            {each.topic_partition: each.log.log_end_offset for each in self.partitions}.get
         )
         self.manager.close()
         for each in self.partitions:

@@ -16,6 +16,7 @@ from odradek.protocol.records import build_batch
 from odradek.protocol.records.builder import RecordToBuild
 from odradek.protocol.records.control import CONTROL_KEY, END_TRANSACTION_VALUE
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import AppendOrigin, Log, LogConfig, LogManager, TopicPartition
 from odradek.storage.checkpoint.meta_properties import write_meta_properties
 from odradek.storage.cleaner.cleaning_plan import CleanerSettings
@@ -120,7 +121,7 @@ def compact(manager: LogManager) -> list[TopicPartition]:
         ManualClock(NOW_MS + 3_600_000),
     )
     cleaned: list[TopicPartition] = []
-    while (candidate := cleaner.find_filthiest()) is not None:
+    while (candidate := run_at_once(cleaner.find_filthiest())) is not None:
         pace = CleanerThrottler(ManualClock(NOW_MS), lambda seconds: None)
         cleaning = cleaner.begin(candidate, CleanerSettings(1 << 20), pace)
         for group in cleaning.round.prepare():
@@ -167,7 +168,7 @@ def write_data_folder(
         assert compact(manager) == [PROFILES]
     manager.checkpoint_offsets()
     ends = {each: log.log_end_offset for each, log in manager.logs.items()}
-    manager.checkpoint_high_watermarks(ends)
+    manager.checkpoint_high_watermarks(ends.get)
     if clean:
         manager.close()
     else:

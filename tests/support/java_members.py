@@ -1,20 +1,18 @@
 """Members of a watched group that are Java's KafkaConsumers, all in one Java process.
 
-`tests/interop/java/.../GroupMembers.java` runs them; it is told by its standard input who joins
-and who leaves, and says in lines what happens to each. `System.nanoTime` and Python's monotonic
+`tests/interop/java/.../GroupMembers.java` runs them; its standard input says who joins and who
+leaves, and its output in lines what happens to each. `System.nanoTime` and Python's monotonic
 clock are the same clock on Linux.
 """
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
+from .line_process import LineProcess
 from .resumption import Commit
 from .watched_group import Member, WatchedGroup
 
@@ -41,12 +39,12 @@ class JavaMember:
         assert self.closed.wait(CLOSE_SECONDS_MAX), f"{self.name} does not close"
 
 
-class JavaMembers:
+class JavaMembers(LineProcess):
     """The Java process; a context manager that ends it.
 
     Args:
         java_command: what goes before the name of a class.
-        watch: whom the members tell.
+        watch: hears of what happens to the members.
         bootstrap: the broker.
         topic: what they read.
         group: its id.
@@ -67,16 +65,8 @@ class JavaMembers:
         self._watch = watch
         self._members: dict[str, JavaMember] = {}
         pairs = [f"{key}={value}" for key, value in settings.items()]
-        with errors.open("wb") as log:
-            self._process = subprocess.Popen(
-                [*java_command, PROGRAM, bootstrap, topic, group, *pairs],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        self._reader = threading.Thread(target=self._read_lines, daemon=True)
-        self._reader.start()
+        command = [*java_command, PROGRAM, bootstrap, topic, group, *pairs]
+        super().__init__(command, self._hear_line, errors)
 
     def join(self, name: str, instance: str | None) -> Member:
         """Start a member, static if it has an instance id."""
@@ -86,31 +76,20 @@ class JavaMembers:
 
     def kill(self) -> None:
         """SIGKILL: its members end at once, and leave no group."""
-        self._process.kill()
-        self._process.wait()
+        super().kill()
         ended_ns = time.monotonic_ns()  # others may own by and by what was theirs
-        self._reader.join(CLOSE_SECONDS_MAX)
+        self.wait_until_heard()
         for member in self._members.values():
             if not member.closed.is_set():
                 self._watch.leaving(member.name, ended_ns)
                 member.closed.set()
 
-    def say(self, line: str) -> None:
-        """Write a line to the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def _read_lines(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if not line.endswith("\n"):
-                return  # it was killed as it wrote
-            at_ns, name, what, *details = line.rstrip("\n").split(" ", 3)
-            try:
-                self._hear(int(at_ns), name, what, " ".join(details))
-            except Exception as error:
-                self._watch.failed(name, error)
+    def _hear_line(self, line: str) -> None:
+        at_ns, name, what, *details = line.split(" ", 3)
+        try:
+            self._hear(int(at_ns), name, what, " ".join(details))
+        except Exception as error:
+            self._watch.failed(name, error)
 
     def _hear(self, at_ns: int, name: str, what: str, details: str) -> None:
         watch = self._watch
@@ -133,27 +112,6 @@ class JavaMembers:
             self._members[name].closed.set()
         else:
             watch.failed(name, JavaFailure(f"{what} {details}"))
-
-    def __enter__(self) -> JavaMembers:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        if kind is not None:
-            self._process.kill()
-        with contextlib.suppress(BrokenPipeError):  # it was killed
-            self._process.stdin.close()
-        try:
-            self._process.wait(CLOSE_SECONDS_MAX)
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._reader.join(CLOSE_SECONDS_MAX)
 
 
 def _numbers(text: str) -> list[int]:

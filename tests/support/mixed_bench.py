@@ -20,7 +20,7 @@ from odradek.protocol.internal.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from odradek.protocol.internal.versioned import decode_versioned, encode_versioned
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 
 from .consumer_bench import GROUP, ConsumerBench
 from .pending import Pending

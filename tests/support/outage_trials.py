@@ -128,6 +128,28 @@ def commit_offsets(client: str, broker: Broker, outage: Callable[[Broker], objec
         member.close()
 
 
+def acknowledge(client: str, broker: Broker, outage: Callable[[Broker], object]) -> Seen:
+    """Be given a record in a share group, have something happen to it, accept it; then go on.
+
+    Its records are those that the member was given, in order.
+    """
+    assert client == CONFLUENT
+    broker.create_topic(TOPIC)
+    member = ShareMember(broker)
+    try:
+        fill(broker, b"before")
+        given = member.read()
+        outage(broker)
+        during = member.accept()
+        fill(broker, b"after")
+        while given[-1] != b"after":
+            given += member.read()
+            after = member.accept()
+        return Seen(during, after, given)
+    finally:
+        member.close()
+
+
 def commit_transaction(client: str, broker: Broker, outage: Callable[[Broker], object]) -> Seen:
     """Send in a transaction, have something happen to its producer, commit; then begin anew."""
     broker.create_topic(TOPIC)
@@ -239,6 +261,43 @@ class ConfluentMember:
         except confluent_kafka.KafkaException as error:
             return str(error.args[0].name())
         return OK
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+class ShareMember:
+    """confluent-kafka's consumer in a share group, which has begun at the end of the topic."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._consumer = confluent_kafka.ShareConsumer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "group.id": GROUP,
+                "share.acknowledgement.mode": "explicit",
+                "log_level": 0,
+            }
+        )
+        self._consumer.subscribe([TOPIC])
+        self._given: list[confluent_kafka.Message] = []
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not any(each.is_loaded for each in broker.share_partitions(GROUP)):
+            assert time.monotonic() < deadline, "the group has not begun"
+            self._consumer.poll(timeout=0.2)
+
+    def read(self) -> list[bytes]:
+        """The values of the records that come next, in `WAIT_SECONDS`."""
+        self._given = list(self._consumer.poll(timeout=WAIT_SECONDS))
+        assert self._given, "the member was given no record"
+        return [each.value() or b"" for each in self._given]
+
+    def accept(self) -> str:
+        """Accept what was read last; returns `OK`, or the client's name of the error."""
+        for each in self._given:
+            self._consumer.acknowledge(each, confluent_kafka.AcknowledgeType.ACCEPT)
+        errors = [each for each in self._consumer.commit_sync().values() if each is not None]
+        return str(errors[0].args[0].name()) if errors else OK
 
     def close(self) -> None:
         """Leave."""

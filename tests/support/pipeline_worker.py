@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,16 +31,19 @@ class PipelineRun:
     """A worker; a context manager that kills it, its JVM and its executors' Pythons.
 
     Args:
-        pipeline: `archive`, `replay` or `mirror`.
+        pipeline: `archive`, `maintain`, `replay` or `mirror`.
         settings: for it.
         log: takes what it says.
+        before: a command that runs it.
     """
 
-    def __init__(self, pipeline: str, settings: dict[str, Any], log: Path) -> None:
+    def __init__(
+        self, pipeline: str, settings: dict[str, Any], log: Path, before: Sequence[str] = ()
+    ) -> None:
         self._log = log
         with log.open("ab") as file:
             self.process = subprocess.Popen(
-                [sys.executable, __file__, pipeline, json.dumps(settings), str(log)],
+                [*before, sys.executable, __file__, pipeline, json.dumps(settings), str(log)],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -82,15 +85,14 @@ def main(pipeline: str, settings: dict[str, Any], log: Path) -> None:
     from odradek.spark_connector import pipelines, spark_session
     from odradek.spark_connector.connector_jars import connector_packages
     from odradek.spark_connector.installation import find_installation
-    from odradek.spark_connector.pipelines.iceberg import iceberg_packages
+    from odradek.spark_connector.pipelines.archive.formats import table_conf, table_packages
 
-    table_format = settings.get("format", "parquet")
-    packages = None
-    if table_format == "iceberg":
-        found = find_installation()
-        packages = [*connector_packages(found), *iceberg_packages(found)]
+    table_format, catalog = settings.get("format", "parquet"), settings.get("catalog", {})
+    found = find_installation()
+    packages = [*connector_packages(found), *table_packages(found, table_format, catalog)]
+    conf = {**SPARK, **table_conf(table_format)}
     spark = spark_session(
-        "odradek worker", master="local[2]", packages=packages, conf=SPARK, log_file=log
+        "odradek worker", master="local[2]", packages=packages, conf=conf, log_file=log
     )
     if pipeline == "archive":
         source = pipelines.TopicSource(settings["bootstrap"], tuple(settings["topics"]))
@@ -101,8 +103,14 @@ def main(pipeline: str, settings: dict[str, Any], log: Path) -> None:
                 settings["folder"],
                 table_format,
                 offsets_per_batch_max=settings["step"],
+                catalog=catalog,
             ),
         )
+        return
+    if pipeline == "maintain":
+        location = pipelines.TableLocation(settings["folder"], catalog)
+        maintain = pipelines.MaintainSettings(location, files_min=2, table_format=table_format)
+        pipelines.maintain_table(spark, maintain)
         return
     target = pipelines.TopicTarget(settings["bootstrap"], prefix=settings["prefix"])
     if pipeline == "replay":

@@ -51,6 +51,17 @@ class StandaloneSpark:
         """What `master`, `worker-0` or `worker-1` has said."""
         return (self._folder / f"{name}.log").read_text(errors="replace")
 
+    def executors(self) -> dict[str, int]:
+        """The process ids of those that run, by the folder of each."""
+        found = {}
+        for process in Path("/proc").iterdir():
+            with suppress(OSError):  # it has ended, or is somebody else's
+                if b"CoarseGrainedExecutorBackend" in (process / "cmdline").read_bytes():
+                    folder = os.readlink(process / "cwd")
+                    if folder.startswith(f"{self._folder}/work-"):
+                        found[folder] = int(process.name)
+        return found
+
     def executor_logs(self) -> str:
         """The ends of what the executors have said."""
         paths = sorted(self._folder.glob("work-*/app-*/*/stderr"))

@@ -20,20 +20,29 @@ def make_environment(folder: Path) -> Path:
     What odradek depends on it takes from the environment that runs the tests: of a folder named
     in a .pth file no further .pth file is read, so an editable install there stays unknown.
     """
-    wheel = _built(folder)
+    wheel = build_wheel(folder)
+    python = make_bare_environment(folder)
+    packages = Path(
+        _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    )
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    return python
+
+
+def make_bare_environment(folder: Path) -> Path:
+    """One with what odradek depends on, and without odradek; gives the path of its Python."""
     environment = folder / "environment"
     _run(sys.executable, "-m", "venv", "--without-pip", str(environment))
     python = environment / "bin" / "python"
     packages = Path(
         _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     )
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     return python
 
 
-def _built(folder: Path) -> Path:
+def build_wheel(folder: Path) -> Path:
     """The wheel, built from a copy: the checkout stays as it is."""
     copy = folder / "checkout"
     shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))

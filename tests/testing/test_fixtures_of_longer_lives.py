@@ -101,12 +101,12 @@ import aiokafka, asyncio
 from odradek.testing.conditions import records_in
 
 def test_it(kafka, kafka_topic):
-    async def produce_when_asked():
+    async def produce_meanwhile():
         waits = asyncio.create_task(kafka.wait_until_async(records_in(kafka_topic, 1)))
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
             await producer.send_and_wait(kafka_topic, b"hello")
         await waits
-    asyncio.run(produce_when_asked())
+    asyncio.run(produce_meanwhile())
 """,
     )
     assert "1 passed" in run.finish()
@@ -121,7 +121,7 @@ def test_it(kafka, kafka_topic):
     ],
 )
 @pytest.mark.parametrize("fixture", ["kafka", "kafka_cluster"])
-def test_a_wrong_marker_is_told_with_the_line_of_the_test(
+def test_a_wrong_marker_fails_at_the_line_of_the_test(
     tmp_path: Path, marked: str, said: str, fixture: str
 ) -> None:
     run = PytestRun(
@@ -135,6 +135,7 @@ def test_a_wrong_marker_is_told_with_the_line_of_the_test(
     assert said in printed
     assert "running_broker.py" not in printed
     assert "marker_options.py" not in printed
+    assert "During handling of" not in printed, "the error is shown once"
 
 
 def test_a_broker_made_by_a_test_fails_at_the_line_that_makes_it(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_brokers_come_and_go(pair: Cluster) -> None:
     pair.create_topic("t", replication_factor=3)
     assert sorted(pair.topic("t").partitions[0].isr) == [1, 2, 3]
     pair.remove_broker(2)
-    assert repr(third) == f"<Kafka broker at {third.bootstrap_servers}, pid {third.pid}>"
+    assert repr(third) == f"<Kafka broker 3 at {third.bootstrap_servers}, pid {third.pid}>"
     assert [each.broker_id for each in pair.brokers] == [1, 3]
     pair.wait_until(lambda cluster: 2 not in cluster.topic("t").partitions[0].isr)
     assert pair.add_broker().broker_id == 4
@@ -185,7 +186,7 @@ def test_brokers_come_and_go(pair: Cluster) -> None:
         pair.wait_until(topic_exists("t"))
 
 
-def test_a_groups_coordinator_is_known_before_anybody_asked_for_it(pair: Cluster) -> None:
+def test_a_groups_coordinator_is_known_before_its_first_request(pair: Cluster) -> None:
     coordinator = pair.coordinator_of("g")
     assert coordinator in pair.brokers
     assert pair.topics(internal=True) == ["__consumer_offsets"]

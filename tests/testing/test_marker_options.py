@@ -44,12 +44,16 @@ def test_most_brokers_are_allowed_and_one_more_is_not():
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ({"confg": {}}, "no option confg: it has brokers, tls, sasl, acls, partitions"),
+        ({"confg": {}}, "no option confg: it has brokers, tls, sasl, acls, external, partitions"),
         ({"brokers": 0}, "brokers is a number from 1 on"),
         ({"brokers": True}, "brokers is a number from 1 on"),
         ({"partitions": "3"}, "partitions is a number from 1 on"),
         ({"tls": "yes"}, "tls is True or False"),
         ({"acls": 1}, "acls is True or False"),
+        ({"external": 9092}, "external is HOST or HOST:PORT"),
+        ({"external": "0.0.0.0"}, "clients cannot connect to 0.0.0.0"),
+        ({"external": "host:x"}, "host:x is no address"),
+        ({"external": "host", "sasl": "PLAIN"}, "external and sasl cannot be had together"),
         ({"sasl": True}, "sasl=True is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         (
             {"sasl": "GSSAPI"},

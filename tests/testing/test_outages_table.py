@@ -16,7 +16,9 @@ import pytest
 from support.fault_clients import PATIENT_MS
 from support.outage_trials import (
     GROUP,
+    TOPIC,
     Seen,
+    acknowledge,
     commit_offsets,
     commit_transaction,
     killed,
@@ -33,6 +35,7 @@ from odradek.tools.docs.client_outcomes import (
     OK,
     RETRYING_OUTAGES,
     SENDING_OUTAGES,
+    SHARING_OUTAGES,
     TRANSACTION_OUTAGES,
     OutageRow,
 )
@@ -56,6 +59,9 @@ OUTAGES: dict[str, Callable[[Any], Any]] = {
     "broker.expire_transaction(transactional_id)": (
         lambda broker: broker.expire_transaction("transfers")
     ),
+    "broker.expire_lock(group, topic, partition)": (
+        lambda broker: broker.expire_lock(GROUP, TOPIC, 0)
+    ),
 }
 
 
@@ -69,7 +75,7 @@ class Trial(NamedTuple):
 
     def expected(self) -> Seen:
         records = [b"before", b"during", b"after"] if self.row.is_kept else [b"before", b"after"]
-        if self.act is commit_offsets:  # what was not committed comes again
+        if self.act in (commit_offsets, acknowledge):  # what is not kept comes again
             records = [b"before", b"after"] if self.row.is_kept else [b"before", *records]
         return Seen(self.row.seen[self.client], OK, records)
 
@@ -88,6 +94,7 @@ TRIALS = [
         (produce, SENDING_OUTAGES),
         (commit_offsets, COMMITTING_OUTAGES),
         (commit_transaction, TRANSACTION_OUTAGES),
+        (acknowledge, SHARING_OUTAGES),
     )
     for row in rows
     for client in row.seen

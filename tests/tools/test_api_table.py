@@ -5,7 +5,7 @@ from pathlib import Path
 from odradek.broker.handlers.registry import REGISTRATIONS, parse_versions
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import request_message
-from odradek.tools.docs.api_table import KAFKA_ADVERTISES, api_table
+from odradek.tools.docs.api_table import ADVERTISED_WHERE, KAFKA_ADVERTISES, NOT_SERVED, api_table
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "apis.md"
@@ -22,11 +22,16 @@ def test_the_page_is_what_the_registry_says() -> None:
 def test_every_api_is_advertised_at_kafkas_versions() -> None:
     for api_key, registration in REGISTRATIONS.items():
         advertised = registration.advertised
-        if advertised is None:
+        if advertised is None or api_key in ADVERTISED_WHERE:
             assert api_key not in KAFKA_ADVERTISES, api_key.name
         else:
             first, last = KAFKA_ADVERTISES[api_key]
             assert (advertised.start, advertised.stop - 1) == (first, last), api_key.name
+
+
+def test_every_api_that_is_not_served_says_why() -> None:
+    assert set(NOT_SERVED) == set(ApiKey) - set(REGISTRATIONS)
+    assert all(NOT_SERVED.values())
 
 
 def test_what_the_controller_asks_of_brokers_is_served_and_not_advertised() -> None:

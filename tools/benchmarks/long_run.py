@@ -458,7 +458,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         broker: its number.
-        memory_mb: medians of the first and the last tenth of the time after the warm-up.
+        memory_mb: of the beginning and the end of the time after the warm-up.
         descriptors: likewise.
         peak_mb: the most of all.
     """
@@ -469,21 +469,33 @@ class Verdict(NamedTuple):
     peak_mb: float
 
 
-def verdicts(samples: Iterable[Sample], warm_up_s: float) -> list[Verdict]:
-    """Compare the beginning of what follows the warm-up with its end, broker by broker."""
+def verdicts(
+    samples: Iterable[Sample], warm_up_s: float, *, with_restarts: bool = False
+) -> list[Verdict]:
+    """Compare the beginning of what follows the warm-up with its end, broker by broker.
+
+    That is the medians of the first and the last tenth. A broker that was just started again has
+    little of either, whatever it loses over the hours: with restarts it is what nine tenths of the
+    first and of the second half stay below.
+    """
     by_broker: dict[int, list[Sample]] = {}
     for each in samples:
         if each.seconds >= warm_up_s:
             by_broker.setdefault(each.broker, []).append(each)
     found = []
     for broker, of_broker in sorted(by_broker.items()):
-        tenth = max(len(of_broker) // 10, 1)
-        first, last = of_broker[:tenth], of_broker[-tenth:]
-        memory = [statistics.median(each.memory_mb for each in part) for part in (first, last)]
-        opened = [statistics.median(each.descriptors for each in part) for part in (first, last)]
+        size = max(len(of_broker) // (2 if with_restarts else 10), 1)
+        parts = of_broker[:size], of_broker[-size:]
+        usual = _ninth_tenth if with_restarts else statistics.median
+        memory = [usual([each.memory_mb for each in part]) for part in parts]
+        opened = [usual([each.descriptors for each in part]) for part in parts]
         peak = max(each.memory_mb for each in of_broker)
         found.append(Verdict(broker, (memory[0], memory[1]), (opened[0], opened[1]), peak))
     return found
+
+
+def _ninth_tenth(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) * 9 // 10]
 
 
 def show(found: Sequence[Verdict], flow: Flow, work: Sequence[Load]) -> None:
@@ -550,7 +562,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tracebacks = brokers.tracebacks()
         if options.csv:
             write_csv(options.csv, samples)
-    found = verdicts(samples, options.warm_up_minutes * 60)
+    found = verdicts(
+        samples, options.warm_up_minutes * 60, with_restarts=options.restart_minutes > 0
+    )
     show(found, flow, work)
     for text in (*flow.faults[:20], *tracebacks[:5]):
         print(text)

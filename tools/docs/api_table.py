@@ -85,6 +85,42 @@ KAFKA_ADVERTISES = {
 }
 """API key to first and last version, as a Kafka 4.3.1 broker answers ApiVersions."""
 
+ADVERTISED_WHERE = {
+    ApiKey.ALTER_PARTITION: "where ZooKeeper keeps the cluster, as by Kafka 3.9",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "while there is a `client-metrics` subscription",
+    ApiKey.PUSH_TELEMETRY: "while there is a `client-metrics` subscription",
+}
+"""What ApiVersions names under a condition only."""
+
+_OF_QUORUMS = "between controllers of KRaft, of which there are none"
+_TO_CONTROLLERS = "from brokers of KRaft to their controllers"
+_OF_VOTERS = "for the voters of KRaft, of which there are none"
+
+NOT_SERVED = {
+    ApiKey.VOTE: _OF_QUORUMS,
+    ApiKey.BEGIN_QUORUM_EPOCH: _OF_QUORUMS,
+    ApiKey.END_QUORUM_EPOCH: _OF_QUORUMS,
+    ApiKey.DESCRIBE_QUORUM: (
+        "there is no quorum; Kafka's tools and kafbat-ui take a cluster without this API for one "
+        "with ZooKeeper, and go on"
+    ),
+    ApiKey.ENVELOPE: (
+        "requests for the controller are sent on as they are; Kafka 3.9 with ZooKeeper sends none"
+    ),
+    ApiKey.FETCH_SNAPSHOT: _OF_QUORUMS,
+    ApiKey.BROKER_REGISTRATION: _TO_CONTROLLERS,
+    ApiKey.BROKER_HEARTBEAT: _TO_CONTROLLERS,
+    ApiKey.UNREGISTER_BROKER: (
+        "a broker is registered for as long as its session lives: one that stopped needs no more"
+    ),
+    ApiKey.CONTROLLER_REGISTRATION: _OF_QUORUMS,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _TO_CONTROLLERS,
+    ApiKey.ADD_RAFT_VOTER: _OF_VOTERS,
+    ApiKey.REMOVE_RAFT_VOTER: _OF_VOTERS,
+    ApiKey.UPDATE_RAFT_VOTER: _OF_VOTERS,
+}
+"""Why not."""
+
 API_PAGE_HEAD = """# APIs
 
 Written by `python -m odradek.tools.docs.api_table`; a test holds it current.
@@ -93,10 +129,11 @@ Written by `python -m odradek.tools.docs.api_table`; a test holds it current.
 names where they differ, "schema" those that `odradek.protocol` can read and write: all that
 Kafka 4.3.1 or 3.9 has. "Kafka 4.3.1" is what its brokers advertise; it is empty for APIs of
 controllers (4 to 7 ended with ZooKeeper). An API without a served range is not advertised;
-requests for it close the connection, as with any Kafka that does not know them.
+requests for it close the connection, as with any Kafka that does not know them. The last column
+says why an API is not served, or where it is advertised.
 
-| key | API | served | advertised | schema | Kafka 4.3.1 |
-|---:|---|---|---|---|---|
+| key | API | served | advertised | schema | Kafka 4.3.1 | remarks |
+|---:|---|---|---|---|---|---|
 """
 
 
@@ -116,7 +153,11 @@ def api_table() -> str:
         name = request_message(api_key).name.removesuffix("Request")
         schema = _format(request_message(api_key).versions)
         theirs = "" if kafka is None else _format(range(kafka[0], kafka[1] + 1))
-        cells = (str(int(api_key)), name, served, advertised, schema, theirs)
+        remark = NOT_SERVED.get(api_key, "")
+        if registration is not None:
+            where = ADVERTISED_WHERE.get(api_key)
+            remark = f"advertised {where}" if where else ""
+        cells = (str(int(api_key)), name, served, advertised, schema, theirs, remark)
         rows.append("| " + " | ".join(cells) + " |")
     return API_PAGE_HEAD + "\n".join(rows) + "\n"
 

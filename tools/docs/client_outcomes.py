@@ -377,3 +377,14 @@ TRANSACTION_OUTAGES = (
     ),
 )
 """A producer commits its transaction; afterwards another one of that id does."""
+
+SHARING_OUTAGES = (
+    OutageRow(
+        "the lock of its record expires",
+        "broker.expire_lock(group, topic, partition)",
+        1,
+        False,
+        {CONFLUENT: "INVALID_RECORD_STATE"},
+    ),
+)
+"""A member of a share group acknowledges a record; `is_kept` is the acknowledgement."""

@@ -19,6 +19,7 @@ from .client_outcomes import (
     RETRYING_OUTAGES,
     SENDING_OUTAGES,
     SENDS,
+    SHARING_OUTAGES,
     TRANSACTION_OUTAGES,
     TRIGGERS,
     FaultRow,
@@ -114,6 +115,14 @@ What was not committed is aborted; another producer with the same id goes on.
 
 """
 
+OUTAGES_SHARING = """
+### A member of a share group acknowledges its record
+
+The record comes again, to it or to another, and its delivery count is one more. Of these clients
+confluent-kafka alone has share groups.
+
+"""
+
 TRIGGERED = """
 ## Every fault with every trigger
 
@@ -193,6 +202,7 @@ def _outages() -> str:
             OUTAGES_RETRIED + _outage_table(RETRYING_OUTAGES, "in the topic"),
             OUTAGES_COMMITTING + _outage_table(COMMITTING_OUTAGES, "committed"),
             OUTAGES_TRANSACTIONS + _outage_table(TRANSACTION_OUTAGES, "committed"),
+            OUTAGES_SHARING + _outage_table(SHARING_OUTAGES, "acknowledged"),
         ]
     )
 

@@ -1,5 +1,5 @@
-"""Draws the state tables: docs/group_states.md, consumer_group_states.md, transaction_states.md,
-controller_states.md and client_states.md.
+"""Draws the state tables: docs/group_states.md, consumer_group_states.md, share_group_states.md,
+streams_group_states.md, transaction_states.md, controller_states.md and client_states.md.
 
 Run `python -m odradek.tools.docs.state_diagram` after a change; a test compares.
 """
@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ...broker.share.record_states import RECORD_TRANSITIONS
 from ...client.consumer.group import classic_membership, consumer_membership
 from ...client.producer import transaction_manager
 from ...common.errors import ErrorCode
@@ -23,6 +24,8 @@ from ...controller.partitions.states import (
 )
 from ...coordinator.group.classic import states as classic
 from ...coordinator.group.consumer import states as consumer
+from ...coordinator.group.share.states import SHARE_GROUP_TRANSITIONS
+from ...coordinator.group.streams import states as streams
 from ...coordinator.transaction import states as transaction
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,6 +36,8 @@ def pages() -> dict[str, str]:
     return {
         "group_states.md": _group_page(),
         "consumer_group_states.md": _consumer_group_page(),
+        "share_group_states.md": _share_group_page(),
+        "streams_group_states.md": _streams_group_page(),
         "transaction_states.md": _transaction_page(),
         "controller_states.md": _controller_page(),
         "client_states.md": _client_page(),
@@ -62,6 +67,30 @@ def _consumer_group_page() -> str:
         "states of classic groups are in [group_states.md](group_states.md).\n",
         _section("The group", consumer.GROUP_TRANSITIONS),
         _section("A member", consumer.MEMBER_TRANSITIONS),
+    )
+
+
+def _share_group_page() -> str:
+    return _page(
+        "The states of a share group and of its records",
+        "broker/share/record_states.py` and `coordinator/group/share/states.py",
+        "Members of a share group share the records of a partition (KIP-932). The leader of the\n"
+        "partition keeps the states of the records that are under way, between the first that is\n"
+        "not done with and the first that was never handed out. What becomes of a record counts\n"
+        "once it is stored in `__share_group_state`.\n",
+        _section("A record", RECORD_TRANSITIONS),
+        _section("The group", SHARE_GROUP_TRANSITIONS),
+    )
+
+
+def _streams_group_page() -> str:
+    return _page(
+        "The states of a streams group and of its members",
+        "coordinator/group/streams/states.py",
+        "The instances of a Kafka Streams application in groups of KIP-1071. A group is not ready\n"
+        "while topics that its topology needs are missing.\n",
+        _section("The group", streams.STREAMS_GROUP_TRANSITIONS),
+        _section("A member", streams.STREAMS_MEMBER_TRANSITIONS),
     )
 
 

@@ -23,6 +23,7 @@ from ....protocol.varints import encode_unsigned_varint
 from ....replication.partition.partition import FetchIsolation, Partition
 from ....replication.read.fetch import FetchParams, FetchPartition, FetchResults
 from ....replication.read.replica_selector import select_leader
+from ....runtime.steps import Steps
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
 from ..fetch_rules import (
@@ -396,8 +397,9 @@ class WaitingFetch(Request[object]):
     layout: Layout
     known_by: FetchMemo
 
-    def complete(self, results: FetchResults) -> None:
+    def complete(self, results: FetchResults | Steps[FetchResults]) -> None:
         """Answer; where there is more to say than records, as the handler does."""
+        assert isinstance(results, list), "a layout has few partitions"
         connection, memo, layout = self.connection, self.known_by, self.layout
         if connection.is_closed:
             return

@@ -25,7 +25,8 @@ from ....protocol.codec.message import Decoder, Encoder
 from ....protocol.errors import ProtocolError
 from ....protocol.messages import request_message, response_message
 from ....replication.read.fetch import FetchPartition
-from ....runtime.long_work import Steps, map_in_steps
+from ....replication.read.reading import PARTITIONS_AT_ONCE
+from ....runtime.steps import Steps, map_in_steps, run_at_once
 from ....storage.io.file_slice import FileSlice
 from ..context import HandlerContext
 from ..fetch_rules import (
@@ -75,6 +76,10 @@ class EncodedPartition:
 
 answer_of = attrgetter("answer")
 
+Changes = list[tuple[TopicKey, set[bytes], set[bytes], set[bytes]]]
+"""By topic, the partitions that a request names, those of them that the last one did not, and what
+that named besides, all as bytes."""
+
 
 class ImplicitFetchSession(FetchSession):
     """What a connection's fetches without a session have in common.
@@ -96,6 +101,8 @@ class ImplicitFetchSession(FetchSession):
         "_encode",
         "_encode_partition",
         "_is_flexible",
+        "_reserved",
+        "_sessions",
         "body",
         "key",
     )
@@ -109,6 +116,8 @@ class ImplicitFetchSession(FetchSession):
             context.replica_manager.delayed_fetch,
         )
         self.key = route.key
+        self._sessions = context.fetch_sessions
+        self._reserved = 0
         self.body: messages.FetchRequest | None = None
         codecs = codecs_of(version)
         self._decode, self._decode_partition, self._encode, self._encode_partition = codecs
@@ -116,12 +125,17 @@ class ImplicitFetchSession(FetchSession):
         self._by_key: dict[PartitionKey, EncodedPartition] = {}
         self._by_bytes: dict[TopicKey, dict[bytes, EncodedPartition]] = {}
 
-    def decode(self, frame: memoryview, position: int) -> messages.FetchRequest | None:
+    def decode(
+        self, frame: memoryview, position: int
+    ) -> messages.FetchRequest | Steps[messages.FetchRequest | None] | None:
         """A fetch's body, whose partitions the session takes over; None if it is not for it.
 
         Args:
             frame: all of the request.
             position: where its body begins.
+
+        Returns:
+            work that returns the same where much has changed; it does not need the frame.
         """
         try:
             body: messages.FetchRequest = self._decode(frame, position)[0]
@@ -131,10 +145,51 @@ class ImplicitFetchSession(FetchSession):
         for topic in body.topics:
             encoded: Any = topic.partitions
             requested.setdefault(self._key_of(topic), []).extend(encoded)
-        if not names_all(body) or not self._take_over(requested):
+        if not names_all(body):
             return None
+        count, changed, changes = 0, 0, []
+        for key, entries in requested.items():
+            known = self._by_bytes.setdefault(key, {})
+            named, size = set(entries), len(entries)
+            if len(named) < size:
+                return None
+            new, gone = named.difference(known), known.keys() - named
+            count += size
+            if new or gone:
+                changed += len(new | gone)
+                changes.append((key, named, new, gone))
+        for key in self._by_bytes.keys() - requested.keys():
+            gone = set(self._by_bytes[key])
+            changed += len(gone)
+            changes.append((key, set(), set(), gone))
+        if count < 2:  # there are memos for a single partition
+            return None
+        if not changed:
+            return self._known(body)
+        if not self._reserve(count):
+            return None
+        work = self._take_over(body, changes)
+        return work if changed > PARTITIONS_AT_ONCE else run_at_once(work)
+
+    def _reserve(self, partitions: int) -> bool:
+        """Have room for so many partitions; False: others have it."""
+        more = partitions - self._reserved
+        if more > 0 and not self._sessions.has_implicit_room(more):
+            return False
+        self._sessions.implicit_partitions += more
+        self._reserved = partitions
+        return True
+
+    def close(self) -> None:
+        """The connection is closed, or its fetches are of another kind now."""
+        self._sessions.implicit_partitions -= self._reserved
+        self._reserved = 0
+        super().close()
+
+    def _known(self, body: messages.FetchRequest) -> messages.FetchRequest:
+        """The body with partitions of the session."""
         for topic in body.topics:
-            encoded = topic.partitions
+            encoded: Any = topic.partitions
             found: Any = list(map(self._by_bytes[self._key_of(topic)].__getitem__, encoded))
             topic.partitions = found
         self.body = body
@@ -146,43 +201,43 @@ class ImplicitFetchSession(FetchSession):
     ) -> TopicKey:
         return topic.topic_id if self.uses_topic_ids else topic.topic
 
-    def _take_over(self, requested: dict[TopicKey, list[bytes]]) -> bool:
+    def _take_over(
+        self, body: messages.FetchRequest, changes: Changes
+    ) -> Steps[messages.FetchRequest | None]:
         """Have the session request what it did not yet, and forget what is not named.
 
-        Returns False, and nothing is done, if a partition is named twice or has tagged fields,
-        and for a single partition, for which there are memos.
+        Returns None, and nothing is done, if a partition is named twice or has tagged fields. It
+        yields after each change.
         """
         changed: list[tuple[RequestedPartition, bytes]] = []
         gone: list[EncodedPartition] = []
         decode = self._decode_partition
-        for topic, entries in requested.items():
-            known = self._by_bytes.setdefault(topic, {})
-            named = set(entries)
-            if len(named) < len(entries):
-                return False
-            for entry in named.difference(known):
+        for topic, named, new, old in changes:
+            for entry in new:
                 if self._is_flexible and entry[-1]:
-                    return False
+                    return None
                 partition = requested_partition(topic, decode(entry, 0)[0])
                 before = self._by_key.get(partition.key)
                 if before is not None and before.request in named:
-                    return False
+                    return None
                 changed.append((partition, entry))
-            gone += [known[entry] for entry in known.keys() - named]
-        for topic in self._by_bytes.keys() - requested.keys():
-            gone += self._by_bytes[topic].values()
-        named_total = sum(map(len, requested.values()))
-        if named_total < 2 or len({each.key for each, _ in changed}) < len(changed):
-            return False
-        for old in gone:
-            del self._by_key[old.key], self._by_bytes[old.key[0]][old.request]
+                yield
+            known = self._by_bytes[topic]
+            gone += [known[entry] for entry in old]
+        keys = {each.key for each, _ in changed}
+        if len(keys) < len(changed):
+            return None
+        for before in gone:
+            del self._by_key[before.key], self._by_bytes[before.key[0]][before.request]
+            if before.key not in keys:
+                self.update((), (before.key,))
+            yield
         for each, entry in changed:
             key = each.key
             self._by_key[key] = self._by_bytes[key[0]][entry] = EncodedPartition(key, entry)
-        if changed or gone:
-            forgotten = [old.key for old in gone if old.key not in self._by_key]
-            self.update([each for each, _ in changed], forgotten)
-        return True
+            self.update((each,), ())
+            yield
+        return self._known(body)
 
     def decode_partitions(self) -> Steps[None]:
         """Have the body as it is decoded in general; it yields after each partition."""
@@ -196,9 +251,24 @@ class ImplicitFetchSession(FetchSession):
 
     # -- the order is that of the request -----------------------------------------------
 
-    def requested_partitions(self) -> list[RequestedPartition]:
-        """The requests for the active partitions."""
+    def requested_partitions(self) -> list[RequestedPartition] | None:
+        """The requests for the active partitions; None: they are many."""
+        if len(self.active) > PARTITIONS_AT_ONCE:
+            return None
         return [self.active[key].requested for key in self._in_order(self.active)]
+
+    def requested_in_steps(self) -> Steps[list[RequestedPartition]]:
+        """The same, as work that yields after each partition."""
+        assert self.body is not None
+        requested = []
+        for topic in self.body.topics:
+            encoded: Any = topic.partitions
+            for each in encoded:
+                cached = self.active.get(each.key)
+                if cached is not None:
+                    requested.append(cached.requested)
+                yield
+        return requested
 
     def in_order(self, partitions: Sequence[FetchPartition]) -> Sequence[FetchPartition]:
         """Partitions of this session."""
@@ -224,18 +294,53 @@ class ImplicitFetchSession(FetchSession):
         """
         if request.connection.is_closed:
             return
-        assert self.body is not None
         with_records: list[EncodedPartition] = []
         refused: list[int] = []
         for topic in answer.responses:
             for part in topic.partitions:
-                found = self._by_key[self._key_of(topic), part.partition_index]
-                found.answer = self._encode_partition(part)
-                if len(found.answer) > 1:
-                    with_records.append(found)
-                if part.error_code:
-                    refused.append(part.error_code)
-        answer.responses = [self._encoded(topic) for topic in self.body.topics]
+                self._encode_part(topic, part, with_records, refused)
+        self._send(request, answer, with_records, refused)
+
+    def answer_in_steps(
+        self, request: Request[object], answer: messages.FetchResponse
+    ) -> Steps[None]:
+        """The same, as work that yields after each partition that is not idle."""
+        with_records: list[EncodedPartition] = []
+        refused: list[int] = []
+        for topic in answer.responses:
+            for part in topic.partitions:
+                self._encode_part(topic, part, with_records, refused)
+                yield
+        if not request.connection.is_closed:
+            self._send(request, answer, with_records, refused)
+
+    def _encode_part(
+        self,
+        topic: messages.FetchResponse.FetchableTopicResponse,
+        part: messages.FetchResponse.PartitionData,
+        with_records: list[EncodedPartition],
+        refused: list[int],
+    ) -> None:
+        found = self._by_key[self._key_of(topic), part.partition_index]
+        found.answer = self._encode_partition(part)
+        if len(found.answer) > 1:
+            with_records.append(found)
+        if part.error_code:
+            refused.append(part.error_code)
+
+    def _send(
+        self,
+        request: Request[object],
+        answer: messages.FetchResponse,
+        with_records: Sequence[EncodedPartition],
+        refused: Sequence[int],
+    ) -> None:
+        """Answer for all partitions, of which those that are not idle are encoded anew."""
+        body = self.body
+        assert body is not None
+        answer.responses = [self._encoded(topic) for topic in body.topics]
+        if request.connection.is_closed:
+            return
         if request.connection.dispatcher.uses_memos:
             errors = request.route.errors
             errors.none_count += 1 + len(self._by_key) - len(refused)
@@ -310,6 +415,7 @@ def begin_session(
         resolved > 1
         and request.api_version >= FIRST_VERSION_WITH_SESSIONS
         and (session is None or session.key != request.route.key)
+        and context.fetch_sessions.has_implicit_room(resolved)
         and names_all(body)
         and resolved == sum(len(topic.partitions) for topic in body.topics)
     ):

@@ -72,7 +72,7 @@ class QuotaStage:
     ) -> None:
         self.managers = managers
         for manager in (managers.produce, managers.fetch, managers.request):
-            manager.on_forgotten = self._let_go
+            manager.sensors.on_forgotten = self._let_go
         self.has_time_quotas = False
         self._invalidate = invalidate
         self._monotonic_ms = clock.monotonic_ms
@@ -88,7 +88,7 @@ class QuotaStage:
         self._clients.clear()
 
     def _let_go(self) -> None:
-        """Some sensors are forgotten: who comes again after an hour gets the one of the others."""
+        """Some sensors are forgotten: who comes again gets the one of the others."""
         self._clients.clear()
         self._invalidate()
 

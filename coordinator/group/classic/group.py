@@ -169,9 +169,7 @@ class ClassicGroup:
             self._count_protocols(member, -1)
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
-            if member.session_timer is not None:
-                member.session_timer.cancel()
-                member.session_timer = None
+            member.end_session()
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         pending = self.pending_members.pop(member_id, None)
@@ -186,9 +184,7 @@ class ClassicGroup:
         old = self.members.pop(old_member_id)
         self.answer_join(old, JoinAnswer(ErrorCode.FENCED_INSTANCE_ID, old_member_id))
         self.answer_sync(old, SyncAnswer(ErrorCode.FENCED_INSTANCE_ID))
-        if old.session_timer is not None:
-            old.session_timer.cancel()
-            old.session_timer = None
+        old.end_session()
         member = old.renamed(new_member_id)
         self.members[new_member_id] = member
         self.static_members[group_instance_id] = new_member_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ....runtime.timers import Timer
+from ..session import Session
 from .messages import JoinCallback, MemberProtocol, SyncCallback
 
 
@@ -17,8 +17,7 @@ class ClassicGroupMember:
         is_new: from its first JoinGroup until that is answered.
         join_callback: answers the JoinGroup that waits, if any.
         sync_callback: answers the SyncGroup that waits, if any.
-        session_deadline_ms: when it is given up, in monotonic milliseconds. A heartbeat
-            only moves this; `session_timer` looks at it when it fires.
+        session: how long it may be silent; None before it first was heard of, and once it is gone.
     """
 
     __slots__ = (
@@ -32,9 +31,8 @@ class ClassicGroupMember:
         "protocol_type",
         "protocols",
         "rebalance_timeout_ms",
-        "session_deadline_ms",
+        "session",
         "session_timeout_ms",
-        "session_timer",
         "sync_callback",
     )
 
@@ -63,8 +61,13 @@ class ClassicGroupMember:
         self.is_new = False
         self.join_callback: JoinCallback | None = None
         self.sync_callback: SyncCallback | None = None
-        self.session_deadline_ms = 0
-        self.session_timer: Timer | None = None
+        self.session: Session | None = None
+
+    def end_session(self) -> None:
+        """It is gone, or kept elsewhere."""
+        if self.session is not None:
+            self.session.stop()
+            self.session = None
 
     @property
     def is_static(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ....common.errors import ErrorCode, KafkaError
 from ..records import fits_string
+from ..refusals import fenced_epoch, invalid_request, require_text, unknown_member
 from .group import ConsumerGroup
 from .heartbeat_request import HeartbeatRequest
 from .member import (
@@ -39,17 +40,17 @@ def check_request(request: HeartbeatRequest, assignors: Sequence[str]) -> None:
         or epoch > JOIN_EPOCH
         or epoch == LEAVE_EPOCH
     ):
-        _check_not_empty("MemberId", request.member_id)
-    _check_not_empty("GroupId", request.group_id)
-    _check_not_empty("InstanceId", request.instance_id)
-    _check_not_empty("RackId", request.rack_id)
+        require_text("MemberId", request.member_id)
+    require_text("GroupId", request.group_id)
+    require_text("InstanceId", request.instance_id)
+    require_text("RackId", request.rack_id)
     if epoch == JOIN_EPOCH:
         _check_first(request)
     elif epoch == LEAVE_STATIC_EPOCH:
         if request.instance_id is None:
-            raise _invalid("InstanceId can't be null.")
+            raise invalid_request("InstanceId can't be null.")
     elif epoch < LEAVE_STATIC_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
+        raise invalid_request("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -58,7 +59,7 @@ def check_request(request: HeartbeatRequest, assignors: Sequence[str]) -> None:
         )
     for text in (request.group_id, request.member_id, request.instance_id, request.rack_id):
         if text is not None and not fits_string(text):
-            raise _invalid("An id is longer than the group's records can hold.")
+            raise invalid_request("An id is longer than the group's records can hold.")
 
 
 def check_room(group: ConsumerGroup, member_id: str, size_max: int) -> None:
@@ -93,13 +94,7 @@ def check_epoch(
         and _owns_no_more_than(owned, member.assigned_partitions)
     ):
         return
-    size = "smaller" if epoch < member.member_epoch else "greater"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the "
-        f"group coordinator ({member.member_epoch}). The member must abandon all its partitions "
-        "and rejoin.",
-    )
+    raise fenced_epoch("consumer", epoch, member.member_epoch)
 
 
 def static_member(group: ConsumerGroup, instance_id: str) -> ConsumerGroupMember:
@@ -144,23 +139,14 @@ def check_released(member: ConsumerGroupMember, member_id: str, instance_id: str
 
 def _check_first(request: HeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == NO_TIMEOUT:
-        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        raise invalid_request("RebalanceTimeoutMs must be provided in first request.")
     if request.owned is None or request.owned:
-        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        raise invalid_request("TopicPartitions must be empty when (re-)joining.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid(
+        raise invalid_request(
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
             "(re-)joining."
         )
-
-
-def _check_not_empty(what: str, text: str | None) -> None:
-    if text is not None and not text.strip():
-        raise _invalid(f"{what} can't be empty.")
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _owns_no_more_than(owned: Mapping[bytes, Set[int]] | None, assigned: OwnedPartitions) -> bool:
@@ -210,7 +196,7 @@ def check_commit(
         return  # from a producer that does not say whose offsets it commits
     member = group.members.get(member_id)
     if member is None:
-        raise unknown_member(group, member_id)
+        raise unknown_member(group.group_id, member_id)
     if (
         not is_transactional
         and not member.uses_classic_protocol
@@ -237,7 +223,7 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
         return
     member = group.members.get(member_id or "")
     if member is None:
-        raise unknown_member(group, member_id or "")
+        raise unknown_member(group.group_id, member_id or "")
     if epoch != member.member_epoch:
         raise stale_epoch(member, epoch)
 
@@ -250,12 +236,4 @@ def stale_epoch(member: ConsumerGroupMember, epoch: int) -> KafkaError:
     return KafkaError(
         code,
         f"Member {member.member_id} is in epoch {member.member_epoch}, not in {epoch}.",
-    )
-
-
-def unknown_member(group: ConsumerGroup, member_id: str) -> KafkaError:
-    """Nobody of that id is in the group."""
-    return KafkaError(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
     )

@@ -31,8 +31,9 @@ from ..consumer_protocol import (
     read_subscription,
     write_assignment,
 )
+from ..refusals import unknown_member
 from ..runtime import GroupRuntime
-from .checks import check_instance, check_room, static_member, unknown_member
+from .checks import check_instance, check_room, static_member
 from .group import ConsumerGroup
 from .group_write import GroupWrite, Writer
 from .heartbeat_request import HeartbeatRequest
@@ -65,7 +66,7 @@ class ClassicMembers:
         runtime: GroupRuntime,
         settings: ConsumerGroupSettings,
         topics: Callable[[], TopicsImage],
-        writer: Writer,
+        writer: Writer[ConsumerGroup],
         heartbeats: Heartbeats,
         sessions: MemberSessions,
         migration: Migration,
@@ -302,12 +303,12 @@ def _classic_member(
     if group_instance_id is None:
         member = group.members.get(member_id)
         if member is None:
-            raise unknown_member(group, member_id)
+            raise unknown_member(group.group_id, member_id)
     else:
         member = static_member(group, group_instance_id)
         check_instance(member, member_id, group_instance_id)
     if not member.uses_classic_protocol:
-        raise unknown_member(group, member_id)
+        raise unknown_member(group.group_id, member_id)
     if generation_id != member.member_epoch:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     return member

@@ -19,14 +19,15 @@ from ..classic.classic_groups import ClassicGroups
 from ..classic.group import ClassicGroup
 from ..classic.messages import UNKNOWN_MEMBER_ID, LeavingMember
 from ..describing import ConsumerGroupDescription, describe_consumer_group
+from ..refusals import group_not_found, unknown_member
 from ..runtime import GroupRuntime
-from .checks import check_instance, check_request, static_member, unknown_member
+from .checks import check_instance, check_request, static_member
 from .classic_members import ClassicMembers
 from .group import ConsumerGroup
 from .group_write import GroupWrite, Writer
 from .heartbeat_request import HeartbeatRequest
 from .heartbeats import HeartbeatCallback, Heartbeats
-from .member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from .member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, NO_PARTITIONS, ConsumerGroupMember
 from .migration import Migration
 from .regular_expressions import RegularExpressions
 from .sessions import MemberSessions
@@ -37,7 +38,6 @@ from .topics import TopicsImage
 if TYPE_CHECKING:
     from ..shards import GroupShards
 from .heartbeat_request import HeartbeatAnswer
-from .member import NO_PARTITIONS, ConsumerGroupMember
 
 logger = logging.getLogger(__name__)
 LeaveCallback = Callable[[Sequence[ErrorCode]], None]
@@ -66,7 +66,9 @@ class ConsumerGroups:
         self._runtime = runtime
         self._topics = topics
         self.is_enabled = settings.is_enabled
-        self.writer = Writer(runtime, self._resume_after_loss, self._reload)
+        self.writer = Writer(
+            runtime, self._resume_after_loss, lambda group: self.shards.reload_broken(group)
+        )
         self.target_builder = TargetAssignmentBuilder(
             runtime, timings, find_assignors(settings.assignors), topics
         )
@@ -172,7 +174,7 @@ class ConsumerGroups:
         if request.instance_id is None:
             member = group.members.get(request.member_id)
             if member is None:
-                raise unknown_member(group, request.member_id)
+                raise unknown_member(group.group_id, request.member_id)
         else:
             member = static_member(group, request.instance_id)
             check_instance(member, request.member_id, request.instance_id)
@@ -281,9 +283,9 @@ class ConsumerGroups:
     def _find(self, group_id: str) -> ConsumerGroup:
         group = self.shards.find_any(group_id)
         if group is None:
-            raise _not_found(f"Group {group_id} not found.")
+            raise group_not_found(f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
-            raise _not_found(f"Group {group_id} is not a consumer group.")
+            raise group_not_found(f"Group {group_id} is not a consumer group.")
         if group.writes.is_broken:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return group
@@ -293,7 +295,7 @@ class ConsumerGroups:
         group_id = request.group_id
         if self.shards.find_any(group_id) is None:
             if request.member_epoch != JOIN_EPOCH:
-                raise _not_found(f"Consumer group {group_id} not found.")
+                raise group_not_found(f"Consumer group {group_id} not found.")
             return GroupWrite(self.shards.add_consumer_group(group_id))
         return GroupWrite(self._find(group_id))
 
@@ -312,15 +314,6 @@ class ConsumerGroups:
             self.sessions.resume(group)
             self._forget_if_new(group)
 
-    def _reload(self, group: ConsumerGroup) -> None:
-        if self.shards.consumer_groups.get(group.group_id) is group:
-            logger.warning(
-                "reloading partition %d: a later write of group %s follows a failed one",
-                group.partition,
-                group.group_id,
-            )
-            self.shards.reload(group.partition, group.group_id)
-
 
 def _close_conversion(group: ConsumerGroup) -> None:
     group.is_conversion_open = False
@@ -337,16 +330,12 @@ def _leaving_id(group: ConsumerGroup, leaving: LeavingMember) -> str:
     instance_id = leaving.group_instance_id
     if instance_id is None:
         if leaving.member_id not in group.members:
-            raise unknown_member(group, leaving.member_id)
+            raise unknown_member(group.group_id, leaving.member_id)
         return leaving.member_id
     member = static_member(group, instance_id)
     if leaving.member_id != UNKNOWN_MEMBER_ID:
         check_instance(member, leaving.member_id, instance_id)
     return member.member_id
-
-
-def _not_found(text: str) -> KafkaError:
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
 
 
 def _left_for_a_while(member: ConsumerGroupMember) -> ConsumerGroupMember:

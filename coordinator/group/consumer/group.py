@@ -101,7 +101,7 @@ class ConsumerGroup:
         self.timers: dict[str, MemberTimers] = {}
         self.offsets = GroupOffsets()
         self.in_flight = PendingAppends()
-        self.writes = InFlightWrites()
+        self.writes: InFlightWrites[GroupImage] = InFlightWrites()
         self._lagging: set[str] = set()
         self._lagging_epoch: int | None = None
         self._subscribed_topics: frozenset[str] | None = None

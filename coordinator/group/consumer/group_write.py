@@ -7,7 +7,8 @@ takes all of it back when it has to refuse after all. The records are Kafka's, i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from ....common.errors import ErrorCode, KafkaError
 from ...append_errors import group_error
@@ -15,7 +16,7 @@ from ...log import CoordinatorRecord
 from ..runtime import GroupRuntime
 from . import records
 from .group import NO_TARGET_EPOCH, ConsumerGroup
-from .in_flight_writes import GroupImage, InFlightWrite
+from .in_flight_writes import ImageT, InFlightWrite, InFlightWrites
 from .member import ConsumerGroupMember, ResolvedExpression, TargetAssignment
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,43 @@ LATE_LOOK_MS = 100
 """How often is looked whether replicas have caught up with a change that was late."""
 
 
-class GroupWrite:
+class WrittenGroup(Protocol[ImageT]):
+    """A group whose changes are written: a consumer group, or one of share consumers."""
+
+    is_conversion_open: bool
+
+    @property
+    def group_id(self) -> str:
+        """Its name."""
+
+    @property
+    def partition(self) -> int:
+        """The partition of `__consumer_offsets` that keeps it."""
+
+    @property
+    def writes(self) -> InFlightWrites[ImageT]:
+        """Those that are not replicated yet."""
+
+    def image(self) -> ImageT:
+        """What it holds now."""
+
+    def restore(self, image: ImageT) -> None:
+        """Hold again what it held before a write that failed."""
+
+    def refresh_state(self) -> None:
+        """Be in the state that what it holds says."""
+
+
+GroupT = TypeVar("GroupT", bound=WrittenGroup[Any])  # of whatever image: it is only handed back
+ValueT = TypeVar("ValueT")
+
+
+def without(mapping: Mapping[str, ValueT], key: str) -> dict[str, ValueT]:
+    """What an image holds, but for one member; images are replaced, not changed."""
+    return {each: value for each, value in mapping.items() if each != key}
+
+
+class Write(Generic[GroupT]):
     """What changes in one group, all or none of it.
 
     Args:
@@ -31,22 +68,36 @@ class GroupWrite:
 
     Attributes:
         records: what the log gets.
+        before: what the group held before the first change; None: there is none.
         after_submit: called as soon as the log has them to write, if set.
     """
 
     __slots__ = ("after_submit", "before", "group", "records")
 
-    def __init__(self, group: ConsumerGroup) -> None:
+    def __init__(self, group: GroupT) -> None:
         self.group = group
         self.records: list[CoordinatorRecord] = []
-        self.before: GroupImage | None = None
+        self.before: Any = None
         self.after_submit: Callable[[], None] | None = None
+
+    def take_back(self) -> None:
+        """Let the group be what it was before."""
+        if self.before is not None:
+            self.group.restore(self.before)
+            self.before = None
+            self.records.clear()
 
     def add(self, record: CoordinatorRecord) -> None:
         """A record that changes nothing of what the group holds, or is applied by the caller."""
         if self.before is None:
             self.before = self.group.image()
         self.records.append(record)
+
+
+class GroupWrite(Write[ConsumerGroup]):
+    """What changes in one consumer group."""
+
+    __slots__ = ()
 
     # -- the group ----------------------------------------------------------------------
 
@@ -121,15 +172,8 @@ class GroupWrite:
         group.targets.pop(member_id, None)
         group.remove_member(member_id)
 
-    def take_back(self) -> None:
-        """Let the group be what it was before."""
-        if self.before is not None:
-            self.group.restore(self.before)
-            self.before = None
-            self.records.clear()
 
-
-class Writer:
+class Writer(Generic[GroupT]):
     """Hands the writes of all groups to the log, and acts upon their ends.
 
     Args:
@@ -142,14 +186,14 @@ class Writer:
     def __init__(
         self,
         runtime: GroupRuntime,
-        on_lost: Callable[[ConsumerGroup], None],
-        on_broken: Callable[[ConsumerGroup], None],
+        on_lost: Callable[[GroupT], None],
+        on_broken: Callable[[GroupT], None],
     ) -> None:
         self._runtime = runtime
         self._on_lost = on_lost
         self._on_broken = on_broken
 
-    def submit(self, write: GroupWrite, on_complete: Callable[[ErrorCode], None]) -> None:
+    def submit(self, write: Write[GroupT], on_complete: Callable[[ErrorCode], None]) -> None:
         """Append what changed; `on_complete` is called when it is on enough replicas or failed.
 
         Without any change it is called when all earlier changes are: an answer may tell of
@@ -187,7 +231,7 @@ class Writer:
         elif write.after_submit is not None:
             write.after_submit()
 
-    def _when_settled(self, group: ConsumerGroup, on_complete: Callable[[ErrorCode], None]) -> None:
+    def _when_settled(self, group: GroupT, on_complete: Callable[[ErrorCode], None]) -> None:
         """Wait for earlier changes, no longer than for one's own."""
         if group.writes.is_settled:
             on_complete(ErrorCode.NONE)
@@ -208,7 +252,7 @@ class Writer:
 
         writes.when_settled(settled)
 
-    def _finish_later(self, group: ConsumerGroup, in_flight: InFlightWrite) -> None:
+    def _finish_later(self, group: GroupT, in_flight: InFlightWrite[Any]) -> None:
         """A change is in the log, and late: it counts once the replicas have it.
 
         Until then it is not visible, as if it had not been late.
@@ -232,7 +276,7 @@ class Writer:
 
         look()
 
-    def _finish(self, group: ConsumerGroup, in_flight: InFlightWrite, error: ErrorCode) -> None:
+    def _finish(self, group: GroupT, in_flight: InFlightWrite[Any], error: ErrorCode) -> None:
         recovery = group.writes.finish(in_flight, error)
         if recovery is None:
             return

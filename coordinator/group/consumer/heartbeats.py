@@ -15,6 +15,7 @@ from typing import Any
 
 from ....common.errors import ErrorCode
 from ....runtime.rng import random_uuid, uuid_to_text
+from ..refusals import unknown_member
 from ..runtime import GroupRuntime
 from .checks import (
     check_epoch,
@@ -22,7 +23,6 @@ from .checks import (
     check_released,
     check_room,
     static_member,
-    unknown_member,
 )
 from .current_assignment import Reconciliation, reconcile
 from .group import ConsumerGroup
@@ -57,7 +57,7 @@ class Heartbeats:
         runtime: GroupRuntime,
         settings: ConsumerGroupSettings,
         timings: GroupTimings,
-        writer: Writer,
+        writer: Writer[ConsumerGroup],
         target_builder: TargetAssignmentBuilder,
         expressions: Expressions,
         sessions: MemberSessions,
@@ -179,7 +179,7 @@ class Heartbeats:
         member = group.members.get(request.member_id)
         if member is None:
             if request.member_epoch != JOIN_EPOCH:
-                raise unknown_member(group, request.member_id)
+                raise unknown_member(group.group_id, request.member_id)
             logger.info("group %s: member %s joins", group.group_id, request.member_id)
             return ConsumerGroupMember(request.member_id)
         check_epoch(member, request.member_epoch, request.owned)

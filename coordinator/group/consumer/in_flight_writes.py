@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from ....common.errors import ErrorCode
 from .member import (
@@ -20,6 +20,9 @@ from .member import (
     TargetAssignment,
 )
 from .states import ConsumerGroupState
+
+ImageT = TypeVar("ImageT")
+"""What a group of some type holds at one moment."""
 
 
 class GroupImage(NamedTuple):
@@ -61,7 +64,7 @@ APPENDED_ALL_THE_SAME = frozenset(
 """Outcomes after which the records stand in this broker's log."""
 
 
-class InFlightWrite:
+class InFlightWrite(Generic[ImageT]):
     """One write.
 
     Attributes:
@@ -72,7 +75,7 @@ class InFlightWrite:
 
     __slots__ = ("before", "is_refused", "outcome")
 
-    def __init__(self, before: GroupImage) -> None:
+    def __init__(self, before: ImageT) -> None:
         self.before = before
         self.is_refused = False
         self.outcome: ErrorCode | None = None
@@ -83,7 +86,7 @@ class InFlightWrite:
         return self.outcome is not None and self.outcome not in APPENDED_ALL_THE_SAME
 
 
-class InFlightWrites:
+class InFlightWrites(Generic[ImageT]):
     """The writes of one group, oldest first.
 
     Attributes:
@@ -95,13 +98,13 @@ class InFlightWrites:
     __slots__ = ("_waiting", "_writes", "is_broken", "lost_count")
 
     def __init__(self) -> None:
-        self._writes: deque[InFlightWrite] = deque()
+        self._writes: deque[InFlightWrite[ImageT]] = deque()
         self._waiting: list[Callable[[], None]] = []
         self.is_broken = False
         self.lost_count = 0
 
     @property
-    def oldest_image(self) -> GroupImage | None:
+    def oldest_image(self) -> ImageT | None:
         """What the group held before the oldest write on its way; None if there is none."""
         return self._writes[0].before if self._writes else None
 
@@ -110,19 +113,19 @@ class InFlightWrites:
         """Whether nothing is on its way."""
         return not self._writes
 
-    def begin(self, before: GroupImage) -> InFlightWrite:
+    def begin(self, before: ImageT) -> InFlightWrite[ImageT]:
         """A write was handed to the log."""
         write = InFlightWrite(before)
         self._writes.append(write)
         return write
 
-    def refuse(self, write: InFlightWrite) -> None:
+    def refuse(self, write: InFlightWrite[ImageT]) -> None:
         """The log did not take the newest write."""
         assert self._writes[-1] is write
         write.is_refused = True
         self._writes.pop()
 
-    def finish(self, write: InFlightWrite, outcome: ErrorCode) -> Recovery | None:
+    def finish(self, write: InFlightWrite[ImageT], outcome: ErrorCode) -> Recovery[ImageT] | None:
         """A write ended; returns what is to be done if the group cannot stay as it is."""
         write.outcome = outcome
         if write.is_lost:
@@ -158,7 +161,7 @@ class InFlightWrites:
                 callback()
 
 
-class Recovery:
+class Recovery(Generic[ImageT]):
     """What to do with a group whose write was lost.
 
     Attributes:
@@ -168,6 +171,6 @@ class Recovery:
 
     __slots__ = ("image", "reload")
 
-    def __init__(self, image: GroupImage, *, reload: bool) -> None:
+    def __init__(self, image: ImageT, *, reload: bool) -> None:
         self.image = image
         self.reload = reload

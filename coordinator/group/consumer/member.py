@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ....runtime.timers import Timer
+from ..session import Session
 from .states import MemberState
 
 LEAVE_EPOCH = -1
@@ -114,19 +115,16 @@ class MemberTimers:
     """The timers of one member.
 
     Attributes:
-        session_deadline_ms: when the member is given up, in monotonic milliseconds. A
-            heartbeat only moves this; `session` looks at it when it fires.
-        session: the timer that looks.
+        session: how long the member may be silent.
         rebalance: fires when the time to give partitions up is over.
         join: of a member on the classic protocol, when its time to join again is over.
         sync: likewise, when its time to send SyncGroup is over.
     """
 
-    __slots__ = ("join", "rebalance", "session", "session_deadline_ms", "sync")
+    __slots__ = ("join", "rebalance", "session", "sync")
 
     def __init__(self) -> None:
-        self.session_deadline_ms = 0
-        self.session: Timer | None = None
+        self.session: Session | None = None
         self.rebalance: Timer | None = None
         self.join: Timer | None = None
         self.sync: Timer | None = None
@@ -134,7 +132,7 @@ class MemberTimers:
     def cancel(self) -> None:
         """Stop all."""
         if self.session is not None:
-            self.session.cancel()
+            self.session.stop()
             self.session = None
         self.cancel_rebalance()
         self.cancel_classic()

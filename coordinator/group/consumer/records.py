@@ -14,13 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ....common.errors import ErrorCode, KafkaError
 from ....protocol import internal as schemas  # a schema is imported at its first use
-from ....protocol.codec.message import Message
-from ....protocol.errors import EncodeError
-from ....protocol.internal.versioned import CONSUMER_OFFSETS, decode_record, encode_record
 from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ...log import CoordinatorRecord
+from ..records import coordinator_record, read_of_kinds
 from .group import NO_TARGET_EPOCH, ConsumerGroup
 from .member import (
     LEAVE_EPOCH,
@@ -38,7 +35,7 @@ from .states import MemberState
 # -- the group ------------------------------------------------------------------------------
 def group_epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """Kind 3: the group's epoch, and the hash of its topics' metadata, a signed int64."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupMetadataKey(group_id=group_id),
         schemas.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
     )
@@ -46,19 +43,19 @@ def group_epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Coordin
 
 def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
     """Kind 3: the group is gone."""
-    return _record(schemas.ConsumerGroupMetadataKey(group_id=group_id), None)
+    return coordinator_record(schemas.ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
 def topics_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Kind 4: what Kafka 4.0 and before kept of the group's topics is gone."""
-    return _record(schemas.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+    return coordinator_record(schemas.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def target_epoch_record(
     group_id: str, assignment_epoch: int, assignment_timestamp_ms: int
 ) -> CoordinatorRecord:
     """Kind 6: the group's epoch for which the target assignment was made, and when."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         schemas.ConsumerGroupTargetAssignmentMetadataValue(
             assignment_epoch=assignment_epoch, assignment_timestamp=assignment_timestamp_ms
@@ -68,14 +65,16 @@ def target_epoch_record(
 
 def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
     """Kind 6: the group has no target assignment any more."""
-    return _record(schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    return coordinator_record(
+        schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None
+    )
 
 
 def expression_record(
     group_id: str, expression: str, resolved: ResolvedExpression
 ) -> CoordinatorRecord:
     """Kind 16: the topics that a regular expression of some members matches."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
         schemas.ConsumerGroupRegularExpressionValue(
             topics=sorted(resolved.topics),
@@ -87,7 +86,7 @@ def expression_record(
 
 def expression_tombstone(group_id: str, expression: str) -> CoordinatorRecord:
     """Kind 16: no member subscribes by that regular expression any more."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
         None,
     )
@@ -110,7 +109,7 @@ def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorReco
                 for protocol in member.classic_member_metadata.supported_protocols
             ],
         )
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         value_type(
             instance_id=member.instance_id,
@@ -128,7 +127,7 @@ def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorReco
 
 def member_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
     """Kind 5: the member is gone."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
     )
 
@@ -138,7 +137,7 @@ def target_assignment_record(
 ) -> CoordinatorRecord:
     """Kind 7: what a member shall have, by topic id."""
     value_type = schemas.ConsumerGroupTargetAssignmentMemberValue
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         value_type(
             topic_partitions=[
@@ -151,7 +150,7 @@ def target_assignment_record(
 
 def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
     """Kind 7: the member shall have nothing, as it is gone."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         None,
     )
@@ -159,7 +158,7 @@ def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRec
 
 def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
     """Kind 8: what a member has, and what it has to give up."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupCurrentMemberAssignmentKey(
             group_id=group_id, member_id=member.member_id
         ),
@@ -175,7 +174,7 @@ def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> Coo
 
 def current_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
     """Kind 8: the member has nothing, as it is gone."""
-    return _record(
+    return coordinator_record(
         schemas.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
         None,
     )
@@ -222,13 +221,6 @@ def _with_epochs(
     return result
 
 
-def _record(key: Message, value: Message | None) -> CoordinatorRecord:
-    try:
-        return CoordinatorRecord(*encode_record(CONSUMER_OFFSETS, key, value))
-    except EncodeError as error:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
-
-
 # -- reading them back ----------------------------------------------------------------------
 
 CONSUMER_GROUP_KINDS = frozenset((3, 4, 5, 6, 7, 8, 16))
@@ -245,9 +237,7 @@ def read_record(key: bytes, value: bytes | None) -> DecodedRecord | None:
     Raises:
         ProtocolError: key or value is cut short, of an unknown version, or nonsense.
     """
-    if len(key) < 2 or int.from_bytes(key[:2], "big") not in CONSUMER_GROUP_KINDS:
-        return None
-    return decode_record(CONSUMER_OFFSETS, key, value)
+    return read_of_kinds(CONSUMER_GROUP_KINDS, key, value)
 
 
 def ends_group(record: DecodedRecord) -> bool:

@@ -1,10 +1,8 @@
 """Sessions and rebalance time-outs: who stays silent, or keeps what it has to give up, is fenced.
 
-As with classic groups a heartbeat only moves the session's deadline; the one timer looks at it
-when it fires, and arms itself again for what is left. A member on the classic protocol that is
-called back has its rebalance timeout to send JoinGroup, and then as long to send SyncGroup; else
-it is fenced. Source: Kafka's `scheduleConsumerGroupJoinTimeoutIfAbsent` and
-`scheduleConsumerGroupSyncTimeout`.
+A member on the classic protocol that is called back has its rebalance timeout to send JoinGroup,
+and then as long to send SyncGroup; else it is fenced. Source: Kafka's
+`scheduleConsumerGroupJoinTimeoutIfAbsent` and `scheduleConsumerGroupSyncTimeout`.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..runtime import GroupRuntime
+from ..session import Session
 from .group import ConsumerGroup
 from .member import ConsumerGroupMember, MemberTimers
 from .settings import GroupTimings
@@ -35,20 +34,17 @@ class MemberSessions:
         on_expired: Callable[[ConsumerGroup, str, str], None],
     ) -> None:
         self._runtime = runtime
-        self._monotonic_ms = runtime.clock.monotonic_ms
         self._timings = timings
         self._on_expired = on_expired
 
     def extend(self, group: ConsumerGroup, member_id: str) -> None:
         """A sign of life: the session ends its timeout from now, not before."""
-        timers = group.timers.get(member_id)
-        if timers is None:
-            timers = group.timers[member_id] = MemberTimers()
-        deadline_ms = self._monotonic_ms() + self._session_timeout_ms(group, member_id)
-        timers.session_deadline_ms = deadline_ms
+        timers = group.timers.get(member_id) or _timers_of(group, member_id)
         session = timers.session
-        if session is None or session.at_ms > deadline_ms:
-            self._arm(group, member_id, timers)
+        if session is None:
+            on_over = partial(self._is_over, group, member_id, timers)
+            session = timers.session = Session(self._runtime, on_over)
+        session.extend(self._session_timeout_ms(group, member_id))
 
     def _session_timeout_ms(self, group: ConsumerGroup, member_id: str) -> int:
         """A member on the classic protocol says itself how long its session is."""
@@ -101,21 +97,12 @@ class MemberSessions:
             ):
                 self.expect_revocation(group, member)
 
-    def _arm(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
-        if timers.session is not None:
-            timers.session.cancel()
-        remaining_ms = timers.session_deadline_ms - self._monotonic_ms()
-        timers.session = self._runtime.schedule(
-            remaining_ms, partial(self._look_at_session, group, member_id, timers)
-        )
-
-    def _look_at_session(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
-        timers.session = None
-        if group.state is ConsumerGroupState.DEAD or group.timers.get(member_id) is not timers:
-            return
-        if timers.session_deadline_ms > self._monotonic_ms():
-            self._arm(group, member_id, timers)
-        elif member_id in group.members:
+    def _is_over(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
+        if (
+            group.state is not ConsumerGroupState.DEAD
+            and group.timers.get(member_id) is timers
+            and member_id in group.members
+        ):
             self._on_expired(group, member_id, "its session timed out")
 
     def _look_at_revocation(self, group: ConsumerGroup, member_id: str, epoch: int) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...kafka_source.cluster import admin_client
 from ..progress import OnProgress, StepClock, first_line, no_progress, with_jobs_watched
 from ..topic_source import pipeline_session
-from .frames import Facts, missing_ranges, narrow, partition_facts
+from .checks import Check, checks_of, measured
+from .frames import Facts, decoded, missing_ranges, narrow, partition_facts
 from .gaps import explained_gaps
+from .history import AuditHistory
 from .keys import key_faults
 from .plots import plots_of
 from .report import FAULTS, AuditFault, AuditReport, AuditSettings, PartitionAudit
+from .results import ExpectationResult, result_of
 from .sequence import sequence_faults
 
 if TYPE_CHECKING:
@@ -48,8 +52,13 @@ class _Audit:
         self._settings = settings
         self._tell = on_progress
         self._at_ms = time.time_ns() // 1_000_000
+        self._run_id = str(uuid.uuid4())
+        self._history = (
+            None if settings.history is None else AuditHistory(session, settings.history)
+        )
         cluster = settings.source.cluster()
         self._partitions = cluster.partitions()
+        self._topics = sorted({topic for topic, _ in self._partitions})
         self._starts = cluster.earliest(self._partitions)
         self._ends = cluster.latest(self._partitions)
         self._offsets = sum(self._ends[each] - self._starts[each] for each in self._partitions)
@@ -58,9 +67,13 @@ class _Audit:
 
     def report(self) -> AuditReport:
         clock = StepClock("auditing", self._tell)
-        frame = narrow(self._records(), self._settings).persist()
+        records = decoded(self._records(), self._settings)
+        checks = checks_of(records, self._settings.expectations, self._topics)
+        frame = narrow(records, self._settings, checks).persist()
         try:
-            facts = self._step("reading", lambda: partition_facts(frame, self._future_from_ms))
+            facts = self._step(
+                "reading", lambda: partition_facts(frame, self._future_from_ms, checks)
+            )
             explained = self._step("looking at gaps", lambda: self._explained(frame, facts))
             faults = [*self._unexplained, *self._faults_in(facts)]
             faults += self._step("looking at keys", lambda: list(self._key_faults(frame)))
@@ -68,6 +81,9 @@ class _Audit:
                 faults += self._step(
                     "looking at the sequence", lambda: list(sequence_faults(frame, self._settings))
                 )
+            results = self._step(
+                "looking at expectations", lambda: self._results(frame, checks, facts)
+            )
             audits = [self._partition(each, facts, explained) for each in self._partitions]
             plots = self._step("counting for the plots", lambda: plots_of(frame, audits))
         finally:
@@ -75,7 +91,11 @@ class _Audit:
         self._note_what_is_no_fault(audits)
         order = {kind: place for place, kind in enumerate(FAULTS)}
         faults.sort(key=lambda fault: (order[fault.kind], fault.topic, fault.partition or 0))
+        if self._history is not None:
+            cluster = self._settings.source.bootstrap_servers
+            self._history.append(self._run_id, self._at_ms, cluster, results)
         return AuditReport(
+            run_id=self._run_id,
             cluster=self._settings.source.bootstrap_servers,
             at_ms=self._at_ms,
             seconds=clock.seconds,
@@ -83,6 +103,7 @@ class _Audit:
             faults=tuple(faults),
             notes=tuple(self._notes),
             plots=tuple(plots),
+            results=results,
         )
 
     def _step(self, name: str, work: Any) -> Any:
@@ -182,6 +203,29 @@ class _Audit:
         for topic, _ in self._partitions:
             counts[topic] = counts.get(topic, 0) + 1
         return key_faults(frame, self._settings.partitioner, counts)
+
+    # --- Expectations --------------------------------------------------------------------------
+
+    def _results(
+        self, frame: DataFrame, checks: tuple[Check, ...], facts: Facts
+    ) -> tuple[ExpectationResult, ...]:
+        if not checks:
+            return ()
+        found = measured(frame, checks, facts.totals, self._topics, self._settings.source)
+        names = [check.expectation.name for check in checks]
+        trends = {} if self._history is None else self._history.trends(names)
+        return tuple(
+            result_of(
+                check.expectation,
+                topic,
+                found[check.place, topic],
+                self._at_ms,
+                trends.get((check.expectation.name, topic), ()),
+            )
+            for check in checks
+            for topic in self._topics
+            if check.concerns(topic)
+        )
 
     # --- Reporting -----------------------------------------------------------------------------
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...decoding import decode_avro
+from ...decoding.values import ERROR, decode_values
 from ..record_fields import field_number, field_text
+from .checks import Check, aggregates
 from .report import AuditSettings
 
 if TYPE_CHECKING:
@@ -17,16 +20,27 @@ ACCURACY = 2_000
 PARTITION = ("topic", "partition")
 
 
-def narrow(records: DataFrame, settings: AuditSettings) -> DataFrame:
-    """What an audit needs of each record, without its value.
+def decoded(records: DataFrame, settings: AuditSettings) -> DataFrame:
+    """The records, with columns of their values where the settings say what those are.
+
+    Raises:
+        SparkConnectorError: a schema or a registry will not do.
+    """
+    if settings.values is not None:
+        return decode_values(records, settings.values.registry, settings.values.read_as)
+    if settings.avro_schema is not None:
+        return decode_avro(records, settings.avro_schema, skips_header=True)
+    return records
+
+
+def narrow(records: DataFrame, settings: AuditSettings, checks: Sequence[Check] = ()) -> DataFrame:
+    """What an audit needs of each record of `decoded`, without its value.
 
     Columns: topic, partition, offset, ms, key, bytes, is_tombstone, is_poison, latency, number
-    (of the sequence), scope (of the number).
+    (of the sequence), scope (of the number), and those of the checks.
     """
     from pyspark.sql import functions as F
 
-    if settings.avro_schema is not None:
-        records = _with_avro(records, settings.avro_schema)
     ms = F.unix_millis("timestamp")
     number: Column = F.lit(None).cast("bigint")
     if settings.sequence is not None:
@@ -45,6 +59,7 @@ def narrow(records: DataFrame, settings: AuditSettings) -> DataFrame:
         latency.alias("latency"),
         number.alias("number"),
         _scope(settings.scope).alias("scope"),
+        *[check.value.alias(check.column) for check in checks if check.value is not None],
     )
 
 
@@ -69,8 +84,8 @@ def _scope(name: str) -> Column:
 def _is_poison(settings: AuditSettings) -> Column:
     from pyspark.sql import functions as F
 
-    if settings.avro_schema is not None:
-        return F.col("decode_error").isNotNull()
+    if settings.avro_schema is not None or settings.values is not None:
+        return F.col(ERROR).isNotNull()
     if settings.decode == "none":
         return F.lit(False)
     is_text = F.is_valid_utf8(F.col("value").cast("string"))
@@ -80,10 +95,6 @@ def _is_poison(settings: AuditSettings) -> Column:
     return F.col("value").isNotNull() & ~is_good
 
 
-def _with_avro(records: DataFrame, schema: str) -> DataFrame:
-    return decode_avro(records, schema, skips_header=True)
-
-
 class Facts(NamedTuple):
     """Rows of two questions to each partition, by (topic, partition)."""
 
@@ -91,9 +102,9 @@ class Facts(NamedTuple):
     orders: dict[tuple[str, int], Any]
 
 
-def partition_facts(frame: DataFrame, future_from_ms: int) -> Facts:
+def partition_facts(frame: DataFrame, future_from_ms: int, checks: Sequence[Check] = ()) -> Facts:
     """Counts, percentiles and order of each partition that has records."""
-    totals = _totals(frame, future_from_ms).collect()
+    totals = _totals(frame, future_from_ms, checks).collect()
     orders = _orders(frame).collect()
     return Facts(
         {(row["topic"], row["partition"]): row for row in totals},
@@ -101,7 +112,7 @@ def partition_facts(frame: DataFrame, future_from_ms: int) -> Facts:
     )
 
 
-def _totals(frame: DataFrame, future_from_ms: int) -> DataFrame:
+def _totals(frame: DataFrame, future_from_ms: int, checks: Sequence[Check]) -> DataFrame:
     from pyspark.sql import functions as F
 
     is_future = F.col("ms") >= future_from_ms
@@ -122,6 +133,7 @@ def _totals(frame: DataFrame, future_from_ms: int) -> DataFrame:
         F.min(F.when(is_future, F.struct("offset", "ms"))).alias("future_sample"),
         F.count_if("is_poison").alias("poison"),
         F.min(F.when(F.col("is_poison"), F.col("offset"))).alias("poison_sample"),
+        *aggregates(checks),
     )
 
 

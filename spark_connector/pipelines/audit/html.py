@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from html import escape
 
 from .report import AuditFault, AuditReport, PartitionAudit, Plot
+from .results import ExpectationResult, TrendPoint, shown_observed, sparkline
 
 WIDTH = 860
 HEIGHT = 180
 MARGIN = 60
 LABELS_MAX = 8
+TREND_WIDTH = 160
+TREND_HEIGHT = 28
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
@@ -24,6 +27,8 @@ th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #ddd
          white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 svg { max-width: 100%; height: auto; } .bar { fill: #4472a8; } .bar:hover { fill: #d7604d; }
+.trend { vertical-align: middle; } .trend path { fill: none; stroke: #4472a8; stroke-width: 1.5; }
+.passed { fill: #1a7f37; } .failed { fill: #b3261e; }
 svg text { font-size: 11px; fill: #555; }
 code { background: #f3f3f3; padding: 0 .2rem; }
 """
@@ -32,7 +37,11 @@ code { background: #f3f3f3; padding: 0 .2rem; }
 def as_html(report: AuditReport) -> str:
     """The report, to be written to a file and opened anywhere."""
     topics = sorted({each.topic for each in report.partitions})
-    verdict = "No fault was found" if report.is_clean else _count(len(report.faults), "fault")
+    failed = sum(1 for each in report.results if each.has_failed)
+    verdict = "No fault was found"
+    if not report.is_clean:
+        counts = [(len(report.faults), "fault"), (failed, "failed expectation")]
+        verdict = ", ".join(_count(number, noun) for number, noun in counts if number)
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width'>",
@@ -41,6 +50,7 @@ def as_html(report: AuditReport) -> str:
         f"<p>{report.records:,} records in {_count(len(report.partitions), 'partition')} of"
         f" {_count(len(topics), 'topic')} at {escape(report.cluster)},"
         f" {moment(report.at_ms)} UTC, in {report.seconds:.1f} s.</p>",
+        *_expectations(report),
         *_faults(report.faults),
         *_notes(report.notes),
         "<h2>Partitions</h2>",
@@ -80,6 +90,62 @@ def _faults(faults: Sequence[AuditFault]) -> Iterable[str]:
             yield "</ul>"
         yield "</li>"
     yield "</ul>"
+
+
+EXPECTATION_COLUMNS = ["expectation", "topic", "severity", "verdict", "observed", "trend", "what"]
+"""The heads of the table of expectations."""
+
+
+def expectation_cells(result: ExpectationResult) -> list[str]:
+    """A line of the table of expectations, with the trend as text."""
+    return [
+        result.expectation,
+        result.topic,
+        result.severity,
+        result.verdict,
+        shown_observed(result.kind, result.observed),
+        sparkline(result.trend),
+        result.sentence + (f"; {result.sample}" if result.sample else ""),
+    ]
+
+
+def _expectations(report: AuditReport) -> Iterable[str]:
+    if not report.results:
+        return
+    yield "<h2>Expectations</h2><div class='scroll'><table><thead><tr>"
+    yield from (f"<th>{column}</th>" for column in EXPECTATION_COLUMNS)
+    yield "</tr></thead><tbody>"
+    for result in sorted(report.results, key=lambda each: not each.has_failed):
+        cells = [escape(cell) for cell in expectation_cells(result)]
+        cells[EXPECTATION_COLUMNS.index("trend")] = _trend(result.kind, result.trend)
+        if result.has_failed:
+            verdict = EXPECTATION_COLUMNS.index("verdict")
+            cells[verdict] = f"<b class='faulty'>{cells[verdict]}</b>"
+        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    yield "</tbody></table></div>"
+
+
+def _trend(kind: str, trend: Sequence[TrendPoint]) -> str:
+    """A line over the runs, and a dot for each; what was not observed has none."""
+    known = [point.observed for point in trend if point.observed is not None]
+    least, span = min(known, default=0.0), max(known, default=0.0) - min(known, default=0.0)
+    places, dots = [], []
+    for place, point in enumerate(trend):
+        if point.observed is None:
+            continue
+        left = 4 + (TREND_WIDTH - 8) * place / max(len(trend) - 1, 1)
+        height = (point.observed - least) / span if span else 0.5
+        top = TREND_HEIGHT - 4 - (TREND_HEIGHT - 8) * height
+        places.append(f"{left:.1f},{top:.1f}")
+        dots.append(
+            f"<circle class='{point.verdict}' cx='{left:.1f}' cy='{top:.1f}' r='2'><title>"
+            f"{moment(point.at_ms)}: {shown_observed(kind, point.observed)}</title></circle>"
+        )
+    line = f"<path d='M{' L'.join(places)}'/>" if len(places) > 1 else ""
+    return (
+        f"<svg class='trend' viewBox='0 0 {TREND_WIDTH} {TREND_HEIGHT}' width='{TREND_WIDTH}'"
+        f" height='{TREND_HEIGHT}' role='img' aria-label='trend'>{line}{''.join(dots)}</svg>"
+    )
 
 
 def _notes(notes: Sequence[str]) -> Iterable[str]:

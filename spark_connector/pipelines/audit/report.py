@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...errors import SparkConnectorError
+from ..archive import ValueSettings
 from ..record_fields import require_field
 from ..topic_source import TopicSource
+from .expectations import Expectation
+from .history import HistorySettings
+from .results import ExpectationResult, worst_severity
 
 SCOPES = ("topic", "partition")
 PARTITIONERS = ("any", "murmur2", "crc32", "none")
@@ -43,6 +47,13 @@ class AuditSettings(NamedTuple):
     """A timestamp so much later than now is a fault."""
     explain_gaps: bool = True
     """Whether the batches around missing offsets are looked at."""
+    values: ValueSettings | None = None
+    """How values become columns, of which something is expected: `decoded.NAME` and the like. What
+    does not decode is a fault."""
+    expectations: tuple[Expectation, ...] = ()
+    """See `read_expectations`."""
+    history: HistorySettings | None = None
+    """Where the runs before are, and this one is added."""
 
     def check(self) -> AuditSettings:
         """The settings, if they make sense.
@@ -63,6 +74,19 @@ class AuditSettings(NamedTuple):
             raise SparkConnectorError(
                 f"there is no decoder {self.decode!r}; it is none, utf8 or json"
             )
+        if self.avro_schema is not None and self.values is not None:
+            raise SparkConnectorError(
+                "there are two schemas of the values; give one of them, or a registry"
+            )
+        if self.history is not None:
+            self.history.check()
+            if not self.expectations:
+                raise SparkConnectorError("a history is of expectations, and there are none")
+        for each in self.expectations:
+            if each.needs_history and self.history is None:
+                raise SparkConnectorError(
+                    f"expectation {each.name!r} compares with the run before: name a history"
+                )
         return self
 
 
@@ -155,6 +179,8 @@ class Plot(NamedTuple):
 class AuditReport(NamedTuple):
     """All that was found."""
 
+    run_id: str
+    """A UUID; in the history, too."""
     cluster: str
     at_ms: int
     seconds: float
@@ -162,11 +188,18 @@ class AuditReport(NamedTuple):
     faults: tuple[AuditFault, ...]
     notes: tuple[str, ...]
     plots: tuple[Plot, ...]
+    results: tuple[ExpectationResult, ...] = ()
+    """Of each expectation in each topic."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is no fault."""
-        return not self.faults
+        """Whether there is no fault, and all is as expected."""
+        return not self.faults and self.worst_severity is None
+
+    @property
+    def worst_severity(self) -> str | None:
+        """Of the expectations that failed; None where none did."""
+        return worst_severity(self.results)
 
     @property
     def records(self) -> int:
@@ -176,6 +209,7 @@ class AuditReport(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """The report for other programs."""
         return {
+            "run_id": self.run_id,
             "cluster": self.cluster,
             "at_ms": self.at_ms,
             "seconds": round(self.seconds, 3),
@@ -184,4 +218,8 @@ class AuditReport(NamedTuple):
             "partitions": [each._asdict() for each in self.partitions],
             "faults": [each._asdict() for each in self.faults],
             "notes": list(self.notes),
+            "expectations": [
+                each._asdict() | {"trend": [point._asdict() for point in each.trend]}
+                for each in self.results
+            ],
         }

@@ -7,7 +7,8 @@ numbers, so that one long sequence is the work of many tasks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .report import SAMPLES_MAX, AuditFault, AuditSettings
 
@@ -18,12 +19,18 @@ PIECE = 100_000
 
 
 def sequence_faults(frame: DataFrame, settings: AuditSettings) -> Iterator[AuditFault]:
-    """What is wrong with the numbers of a frame that `narrow` made."""
+    """What is wrong with the numbers of a frame that `narrow` made.
+
+    Whether anything is takes two queries; only what is wrong takes more, to say where.
+    """
     from pyspark.sql import functions as F
 
+    numbered = frame.where("number IS NOT NULL")
+    doubts = _doubts(numbered, settings)
+    if not any(doubts):
+        return
     places = (
-        frame.where("number IS NOT NULL")
-        .groupBy("topic", "partition", "scope", "number")
+        numbered.groupBy("topic", "partition", "scope", "number")
         .agg(
             F.count("*").alias("copies"),
             F.min("offset").alias("offset"),
@@ -36,11 +43,49 @@ def sequence_faults(frame: DataFrame, settings: AuditSettings) -> Iterator[Audit
             F.sum("copies").alias("copies"),
             F.array_sort(F.collect_list(F.struct("partition", "offset", "again"))).alias("at"),
         )
-        yield from _duplicated(numbers)
-        yield from _lost(numbers.select("topic", "scope", "number"), settings)
-        yield from _swapped(places)
+        if doubts.copies:
+            yield from _duplicated(numbers)
+        if doubts.missing:
+            yield from _lost(numbers.select("topic", "scope", "number"), settings)
+        if doubts.back:
+            yield from _swapped(places)
     finally:
         places.unpersist()
+
+
+class _Doubts(NamedTuple):
+    """How many of all numbers cannot be right."""
+
+    copies: int
+    missing: Decimal
+    back: int
+    """Steps to a lesser number. Copies are among them, if they did not follow at once."""
+
+
+def _doubts(numbered: DataFrame, settings: AuditSettings) -> _Doubts:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    numbers = numbered.groupBy("topic", "scope", "number").agg(F.count("*").alias("copies"))
+    scopes = numbers.groupBy("topic", "scope").agg(
+        F.sum(F.col("copies") - 1).alias("copies"),
+        F.count("*").alias("count"),
+        F.min("number").alias("least"),
+        F.max("number").alias("most"),
+    )
+    # Numbers may be as far apart as 64 bits allow, which is one more than fits into them.
+    nothing, least, most = F.lit(0), *(F.col(n).cast("decimal(20, 0)") for n in ("least", "most"))
+    missing = most - least + 1 - F.col("count")
+    if settings.first_number is not None:
+        missing = missing + F.greatest(least - settings.first_number, nothing)
+    if settings.last_number is not None:
+        missing = missing + F.greatest(F.lit(settings.last_number) - most, nothing)
+    (sums,) = scopes.agg(
+        F.coalesce(F.sum("copies"), nothing), F.coalesce(F.sum(missing), nothing)
+    ).collect()
+    order = Window.partitionBy("topic", "partition", "scope").orderBy("offset")
+    steps = numbered.select("number", F.lag("number").over(order).alias("before"))
+    return _Doubts(sums[0], sums[1], steps.where("number < before").count())
 
 
 def _duplicated(numbers: DataFrame) -> Iterator[AuditFault]:

@@ -23,7 +23,7 @@ from odradek.common.acl import (
 from odradek.metadata_store import znodes
 from odradek.metadata_store.store import Create, MetadataStore, ensure_paths
 from odradek.runtime.clock import ManualClock
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 from odradek.security.authorizer.acl_authorizer import AclAuthorizer
 
 READ = AclEntry("User:alice", "*", Operation.READ, Permission.ALLOW)

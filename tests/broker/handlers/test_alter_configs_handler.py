@@ -223,7 +223,7 @@ async def test_changes_may_be_tried_out(bench) -> None:
     assert broker.metadata_cache.topic_config("orders") == {"retention.ms": "5000"}
     assert broker.config["log.retention.ms"] == 604_800_000
     assert not broker.group_configs.overrides
-    assert not broker.context.client_metrics
+    assert not broker.context.client_metrics.overrides
     assert logging.getLogger("odradek.broker").level == level
 
 

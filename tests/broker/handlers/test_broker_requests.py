@@ -25,6 +25,7 @@ REQUESTS: list[tuple[Any, int]] = [
     (messages.StopReplicaRequest(controller_id=1, controller_epoch=HUGE_EPOCH), 4),
     (messages.ControlledShutdownRequest(broker_id=1, broker_epoch=-1), 3),
     (messages.AllocateProducerIdsRequest(broker_id=1, broker_epoch=2**62), 0),
+    (messages.AlterPartitionRequest(broker_id=1, broker_epoch=2**62), 3),
 ]
 LISTENERS = ["PLAINTEXT", "INTERNAL"]
 

@@ -23,7 +23,7 @@ from odradek.metadata_store.store import StoredNode, ensure_paths
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
-from odradek.runtime.long_work import Steps
+from odradek.runtime.steps import Steps
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -365,7 +365,7 @@ async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
 
 
 async def test_a_long_request_that_is_none_closes_its_connection(bench: "Bench") -> None:
-    topics = [reported("t", *[7] * 3000)]
+    topics = [reported("t", *[7] * 30_000)]
     message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
     body = b"".join(map(bytes, Update.encoder(8)(message)))
     client = bench.another_client()

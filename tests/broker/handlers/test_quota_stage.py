@@ -12,7 +12,7 @@ import trio
 
 from odradek.broker.metrics import readers
 from odradek.broker.metrics.readers import quota_samples
-from odradek.broker.metrics.source import MetricsContext
+from odradek.broker.start import metrics_context
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
@@ -20,9 +20,9 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
-from odradek.security.quotas import quota_managers
+from odradek.security.quotas import kept_sensors
 from odradek.security.quotas.client_quotas import Sharing
-from odradek.security.quotas.quota_managers import INACTIVE_MS
+from odradek.security.quotas.kept_sensors import INACTIVE_MS
 
 if TYPE_CHECKING:
     from conftest import Bench, Client
@@ -332,15 +332,7 @@ async def test_pipelined_requests_that_are_throttled_are_muted_for_the_longest(
 
 def exported(bench: Bench) -> dict[tuple[str, tuple[str, ...]], float]:
     """What a scrape shows of quotas."""
-    broker = bench.broker
-    source = MetricsContext(
-        broker.context,
-        broker.dispatcher,
-        broker.server,
-        broker.peers.fetchers,
-        broker.supervisor,
-        broker.timers,
-    )
+    source = metrics_context(bench.broker)
     return {(name, labels): value for name, labels, value in quota_samples(source)}
 
 
@@ -392,7 +384,7 @@ async def test_who_comes_again_after_an_hour_shares_its_quota_with_those_that_ca
 ) -> None:
     """Kafka looks for a sensor at each request, and has forgotten one that was not used for an
     hour; here clients keep theirs, in memos too."""
-    monkeypatch.setattr(quota_managers, "SWEEP_EVERY", 1)
+    monkeypatch.setattr(kept_sensors, "LOOK_EVERY", 1)
     clock = ManualClock()
     monkeypatch.setattr(bench.broker.context.quotas, "_clock", clock)
     topic_id = await bench.create_topic(TOPIC)

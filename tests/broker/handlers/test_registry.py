@@ -22,7 +22,7 @@ from odradek.broker.request.requests import Request
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import request_message, response_message
-from odradek.runtime.long_work import Steps
+from odradek.runtime.steps import Steps
 
 
 def of_union(annotation: Any) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ import trio
 
 from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.broker.metrics.readers import request_samples
-from odradek.broker.metrics.source import MetricsContext
+from odradek.broker.start import metrics_context
 from odradek.common.errors import ErrorCode
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
@@ -94,15 +94,7 @@ def errors_in(answer: Any) -> list[int]:
 
 def exported(bench: Bench) -> Counter[tuple[str, tuple[str, ...]]]:
     """The counters of requests that a scrape of the metrics shows."""
-    broker = bench.broker
-    source = MetricsContext(
-        broker.context,
-        broker.dispatcher,
-        broker.server,
-        broker.peers.fetchers,
-        broker.supervisor,
-        broker.timers,
-    )
+    source = metrics_context(bench.broker)
     return Counter(
         {
             (name, labels): value
@@ -479,6 +471,9 @@ async def test_every_api_goes_through_every_stage(bench: Bench) -> None:
             before = exported(bench)
             asked.clear()
             answers.append(await client.call(request, version))
+            if api_key == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:  # who has no id gets a new one
+                assert len(answers[-1].client_instance_id) == 16
+                answers[-1].client_instance_id, answers[-1].subscription_id = b"", 0
             sent(client)
             authorized.append(sorted(asked))
             counted.append(exported(bench) - before)

@@ -16,7 +16,7 @@ from odradek.broker.handlers import describe_configs
 from odradek.common.errors import ErrorCode
 from odradek.protocol import messages
 from odradek.runtime import long_work
-from odradek.runtime.long_work import ITEMS_AT_LEAST
+from odradek.runtime.steps import ITEMS_AT_LEAST
 
 from .conftest import Bench
 

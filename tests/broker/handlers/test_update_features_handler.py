@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from conftest import Bench
 
 GROUP = "group.version"
+SHARE = "share.version"
+STREAMS = "streams.version"
 TRANSACTION = "transaction.version"
 SAFE_DOWNGRADE = 2
 
@@ -43,8 +45,8 @@ def supported(answer: messages.ApiVersionsResponse) -> dict[str, tuple[int, int]
 
 async def test_a_new_broker_has_finalized_what_kafka_4_3_does(bench: "Bench") -> None:
     answer = await api_versions(bench, 4)
-    assert supported(answer) == {GROUP: (0, 1), TRANSACTION: (0, 2)}
-    assert finalized(answer) == {GROUP: (1, 1), TRANSACTION: (2, 2)}
+    assert supported(answer) == {GROUP: (0, 1), SHARE: (0, 1), STREAMS: (0, 1), TRANSACTION: (0, 2)}
+    assert finalized(answer) == {GROUP: (1, 1), SHARE: (1, 1), STREAMS: (1, 1), TRANSACTION: (2, 2)}
     assert answer.finalized_features_epoch == 0
     assert not answer.zk_migration_ready
 
@@ -52,7 +54,7 @@ async def test_a_new_broker_has_finalized_what_kafka_4_3_does(bench: "Bench") ->
 async def test_what_begins_at_level_0_is_left_out_before_version_4(bench: "Bench") -> None:
     answer = await api_versions(bench, 3)
     assert supported(answer) == {}
-    assert finalized(answer) == {GROUP: (1, 1), TRANSACTION: (2, 2)}
+    assert finalized(answer) == {GROUP: (1, 1), SHARE: (1, 1), STREAMS: (1, 1), TRANSACTION: (2, 2)}
     for version in range(3):
         older = await api_versions(bench, version)
         assert (older.supported_features, older.finalized_features) == ([], [])
@@ -67,11 +69,16 @@ async def test_a_change_is_in_force_when_it_is_answered(bench: "Bench") -> None:
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
     assert heard == [(GROUP, 0), (TRANSACTION, 1)]
     after = await api_versions(bench, 4)
-    assert finalized(after) == {TRANSACTION: (1, 1)}
+    assert finalized(after) == {SHARE: (1, 1), STREAMS: (1, 1), TRANSACTION: (1, 1)}
     assert after.finalized_features_epoch == 1
     up = Update(feature=GROUP, max_version_level=1)
     assert (await update(bench, 2, up)).error_code == ErrorCode.NONE
-    assert finalized(await api_versions(bench, 4)) == {GROUP: (1, 1), TRANSACTION: (1, 1)}
+    assert finalized(await api_versions(bench, 4)) == {
+        GROUP: (1, 1),
+        SHARE: (1, 1),
+        STREAMS: (1, 1),
+        TRANSACTION: (1, 1),
+    }
 
 
 @pytest.mark.parametrize("version", [1, 2])

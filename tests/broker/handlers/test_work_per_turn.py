@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 from support.selection import short, slow_unless
-from support.work_per_turn import Work
+from support.work_per_turn import CALLS_PER_TURN_MAX, Work
 
 from odradek.bench.loads.wire import frame_of
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.records import build_batch
 from odradek.runtime import long_work
 from odradek.tools.benchmarks.worst.requests import SAME, UNKNOWN, Candidate, Scene, candidates
 
@@ -27,6 +28,7 @@ from .conftest import Bench
 TOPIC = "orders"
 REQUEST_BYTES = 80_000
 PARTITIONS = 600
+FETCHED = 1500
 WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.PRODUCE, "topic_data"),
     (ApiKey.FETCH, "topics.partitions"),
@@ -184,6 +186,76 @@ async def test_a_group_of_many_offsets_is_deleted_in_turns(bench: Bench, work: W
             answer = await bench.client.call(delete(groups_names=[group_id]), 2)
         assert answer.results[0].error_code == ErrorCode.NONE
     await work.check(tasks=2)
+
+
+def fetch(count: int, offset: int = 0, **fields: int) -> messages.FetchRequest:
+    request = messages.FetchRequest
+    partitions = [
+        request.FetchPartition(partition=n, fetch_offset=offset, partition_max_bytes=1 << 20)
+        for n in range(count)
+    ]
+    topics = [request.FetchTopic(topic=TOPIC, partitions=partitions)] if count else []
+    return request(topics=topics, **fields)
+
+
+async def test_fetches_without_a_session_take_turns_first_and_repeated(
+    bench: Bench, work: Work
+) -> None:
+    await bench.create_topic(TOPIC, FETCHED)
+    client = bench.client
+    await client.call(fetch(2, session_epoch=-1), 11)
+    for offset in (0, 0, 1, 0):  # as a new one, in an implicit session, and with other offsets
+        with work.counted():
+            answer = await client.call(fetch(FETCHED, offset, session_epoch=-1), 11)
+            client.connection.note_sent()
+        for _ in range(2):  # after one, the onlooker may not have had its turn yet
+            await trio.lowlevel.checkpoint()
+        assert 0 < work.most <= 2 * CALLS_PER_TURN_MAX  # what decodes, and what goes on with it
+        assert sum(len(topic.partitions) for topic in answer.responses) == FETCHED
+
+
+async def test_fetches_of_a_session_take_turns(bench: Bench, work: Work) -> None:
+    await bench.create_topic(TOPIC, FETCHED)
+    client = bench.client
+    await client.call(fetch(2, session_epoch=0), 11)
+    with work.counted():
+        answer = await client.call(fetch(FETCHED, session_epoch=0), 11)
+    await work.check(tasks=2)
+    await bench.create_topic("another")  # which partitions are idle has to be found out again
+    with work.counted():
+        again = fetch(0, session_id=answer.session_id, session_epoch=1)
+        assert not (await client.call(again, 11)).responses
+    await work.check(tasks=2)
+
+
+async def test_a_fetch_that_has_waited_for_many_partitions_takes_turns(
+    bench: Bench, work: Work
+) -> None:
+    await bench.create_topic(TOPIC, FETCHED)
+    purgatory = bench.broker.replica_manager.delayed_fetch
+    produce = messages.ProduceRequest
+    for round_number in range(2):  # what is imported and compiled for the first is not counted
+        fields = {"session_epoch": -1, "max_wait_ms": 3_600_000, "min_bytes": 1}
+        waiting = fetch(FETCHED, round_number, **fields)
+        waiting.topics[0].partitions[1:] = fetch(FETCHED).topics[0].partitions[1:]
+        clients = [bench.another_client(f"{round_number}-{number}") for number in range(5)]
+        for client in clients:
+            client.send(waiting, 11)
+        while purgatory.sizes()[0] < len(clients):
+            await trio.lowlevel.checkpoint()
+        batch = build_batch([(None, b"v", 1_700_000_000_000, ())])
+        data = produce.PartitionProduceData(records=batch)
+        topic = produce.TopicProduceData(name=TOPIC, partition_data=[data])
+        with work.counted():
+            await bench.client.call(produce(acks=1, timeout_ms=1000, topic_data=[topic]), 8)
+            for client in clients:
+                while not client.connection.output:
+                    await trio.lowlevel.checkpoint()
+        for client in clients:
+            woken = await client.receive(ApiKey.FETCH, 11)
+            records = [part.records for part in woken.responses[0].partitions if part.records]
+            assert len(records) == 1
+    await work.check(tasks=len(clients))
 
 
 async def begin_transaction(bench: Bench) -> tuple[int, int]:

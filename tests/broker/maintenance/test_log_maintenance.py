@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import pytest
 import trio
+from support.work_per_turn import Work
 from trio.testing import wait_all_tasks_blocked
 
 from odradek.broker.maintenance.log_maintenance import ROLLED_CHECKPOINT_MS, LogMaintenance
 from odradek.common.partition_state import PartitionState, StoppedReplica
+from odradek.common.sentinels import NO_PRODUCER_ID
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic.dynamic_config import DynamicConfig
 from odradek.protocol.records import build_batch
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
+from odradek.runtime import long_work
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
 from odradek.storage import Log, LogConfig, LogManager, TopicPartition
@@ -39,6 +43,8 @@ class Kept:
         replica_settings = ReplicaSettings(1, lambda overrides: LogConfig(), lambda overrides: 1)
         self.replicas = ReplicaManager(replica_settings, self.logs, self.clock, self.timers)
         self._nursery = nursery
+        self.running = 0
+        """How many tasks have not ended."""
         config = DynamicConfig(BrokerConfig.from_sources(settings))
         self.maintenance = LogMaintenance(
             config, self.replicas, self.clock, self.timers, self.start_task
@@ -46,13 +52,18 @@ class Kept:
         self.maintenance.start()
 
     def start_task(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        self._nursery.start_soon(function, *arguments)
+        self.running += 1
+        self._nursery.start_soon(self._run, function, arguments)
 
-    def make_log(self, **fields: object) -> Log:
-        """Lead orders-0 with these settings of its log."""
+    async def _run(self, function: Callable[..., Awaitable[None]], arguments: Any) -> None:
+        await function(*arguments)
+        self.running -= 1
+
+    def make_log(self, index: int = 0, **fields: object) -> Log:
+        """Lead a partition of orders with these settings of its log."""
         config = LogConfig()._replace(**fields)
-        log = self.logs.get_or_create_log(ORDERS, bytes(16), config)
-        state = PartitionState("orders", bytes(16), 0, 1, 1, 0, (1,), 0, (1,))
+        log = self.logs.get_or_create_log(TopicPartition("orders", index), bytes(16), config)
+        state = PartitionState("orders", bytes(16), index, 1, 1, 0, (1,), 0, (1,))
         self.replicas.become_leader_or_follower(1, 1, [state])
         log.configure(config)
         return log
@@ -62,6 +73,17 @@ class Kept:
         self.clock.advance(milliseconds)
         self.timers.run_due(self.clock.monotonic_ms())
         await self.settle()
+
+    async def watch(self, milliseconds: int) -> None:
+        """Let time pass, in which others have a turn after a bounded number of calls."""
+        work = Work(3_000)
+        self._nursery.start_soon(work.run)
+        self.clock.advance(milliseconds)
+        with work.counted():
+            self.timers.run_due(self.clock.monotonic_ms())
+            while self.running:
+                await trio.lowlevel.checkpoint()
+            await work.check(tasks=2)
 
     async def settle(self) -> None:
         """Wait until no task has anything to do any more."""
@@ -77,9 +99,11 @@ async def keep(nursery: trio.Nursery) -> Callable[..., Kept]:
     return lambda **settings: Kept(nursery, settings)
 
 
-def append(log: Log, count: int = 1) -> None:
+def append(log: Log, count: int = 1, producer_id: int = NO_PRODUCER_ID) -> None:
+    producer = {} if producer_id < 0 else {"producer_epoch": 0, "base_sequence": 0}
     for _ in range(count):
-        batch = build_batch([(b"key", b"value", NOW_MS, [])])
+        record = (b"key", b"value", NOW_MS, [])
+        batch = build_batch([record], producer_id=producer_id, **producer)
         log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
     log.flush_appends()
 
@@ -194,6 +218,53 @@ async def test_high_watermarks_are_written_every_five_seconds(keep) -> None:
     assert not kept.files.exists(path)
     await kept.advance(1)
     assert kept.files.read_bytes(path) == b"0\n1\norders 0 1\n"
+
+
+@pytest.mark.parametrize(
+    "period",
+    [
+        "log.retention.check.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
+        "replica.high.watermark.checkpoint.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+    ],
+)
+async def test_looking_at_all_logs_is_done_in_steps(
+    keep, monkeypatch: pytest.MonkeyPatch, period: str
+) -> None:
+    kept = keep(**{"log.initial.task.delay.ms": "0", period: "100"})
+    for index in range(3_000):
+        kept.make_log(index)
+    await kept.advance(0)
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    await kept.watch(100)
+
+
+async def test_a_thousand_segments_of_one_log_are_deleted_in_steps(
+    keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(**{"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "100"})
+    log = kept.make_log(segment_bytes=BATCH_BYTES, retention_bytes=0)
+    append(log, 1_000)
+    await kept.advance(0)
+    kept.replicas.get_partition(ORDERS).maybe_increment_high_watermark()
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    await kept.watch(100)
+    assert log.log_start_offset >= 999
+
+
+async def test_the_silent_producers_of_one_log_are_forgotten_in_steps(
+    keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(**{"producer.id.expiration.check.interval.ms": "100"})
+    log = kept.make_log(producer_id_expiration_ms=50)
+    for producer_id in range(3_000):
+        append(log, producer_id=producer_id)
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    await kept.watch(100)
+    assert log.producers.published == {}
 
 
 async def test_what_is_deleted_goes_after_its_delay(keep) -> None:

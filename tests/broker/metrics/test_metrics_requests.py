@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metrics.http_request import HEAD_BYTES_MAX, answer, check_request, refuse
+from odradek.broker.metrics.http_request import (
+    HEAD_BYTES_MAX,
+    Refusal,
+    answer,
+    read_request,
+    refuse,
+)
 from odradek.broker.request.request_metrics import (
     TIME_MS_MAX,
     WINDOW_MS_MIN,
@@ -79,15 +85,25 @@ def test_nothing_is_forgotten_for_having_been_requested_late():
     assert sum(times.recent(100 * WINDOW_MS_MIN)) == 1
 
 
-@pytest.mark.parametrize("line", ["GET /metrics HTTP/1.1", "GET /metrics?name=x HTTP/1.0"])
-def test_a_get_of_the_metrics_is_not_refused(line):
-    assert check_request(f"{line}\r\nHost: x\r\n\r\n".encode()) is None
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("GET /metrics HTTP/1.1", "/metrics"),
+        ("GET /metrics?name=x HTTP/1.0", "/metrics"),
+        ("GET /health HTTP/1.1", "/health"),
+        ("GET /ready?verbose HTTP/1.1", "/ready"),
+    ],
+)
+def test_a_get_of_what_there_is_is_not_refused(line, path):
+    assert read_request(f"{line}\r\nHost: x\r\n\r\n".encode()) == path
 
 
 @pytest.mark.parametrize(
     ("line", "status"),
     [
         (b"POST /metrics HTTP/1.1", 405),
+        (b"POST /health HTTP/1.1", 405),
+        (b"GET /healthz HTTP/1.1", 404),
         (b"GET / HTTP/1.1", 404),
         (b"GET /metrics/../../etc/passwd HTTP/1.1", 404),
         (b"GET /metrics HTTP/2.0", 505),
@@ -102,15 +118,15 @@ def test_a_get_of_the_metrics_is_not_refused(line):
     ],
 )
 def test_anything_else_is_refused_with_its_status(line, status):
-    refusal = check_request(line + b"\r\n\r\n")
-    assert refusal is not None
+    refusal = read_request(line + b"\r\n\r\n")
+    assert isinstance(refusal, Refusal)
     assert refusal.status == status
     assert refuse(refusal)[0].startswith(b"HTTP/1.1 %d " % status)
 
 
 @given(st.binary(max_size=HEAD_BYTES_MAX))
 def test_no_bytes_break_the_check(head):
-    check_request(head)
+    read_request(head)
 
 
 def test_an_answer_says_how_long_its_body_is():

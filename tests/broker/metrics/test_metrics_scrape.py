@@ -220,11 +220,18 @@ def test_names_labels_and_types_are_kafkas(scraped):
     only_here = {
         # of odradek, and of what the exporter's rules for Kafka do not name
         "gauge odradek_broker_info{broker,cluster_id,version}",
+        "gauge odradek_log_directory_full{logDirectory}",
+        "counter odradek_refused_writes_total{error,logDirectory}",
+        "gauge odradek_client_metrics_clients",
+        "gauge odradek_client_metrics_series",
+        "counter odradek_client_metrics_dropped_series_total",
         "gauge kafka_server_socket_server_metrics_connection_count{listener,networkProcessor}",
         "counter kafka_server_socket_server_metrics_connection_creation_total"
         "{listener,networkProcessor}",
         "gauge kafka_server_group_coordinator_metrics_group_count{protocol}",
         "gauge kafka_server_group_coordinator_metrics_consumer_group_count{state}",
+        "gauge kafka_server_group_coordinator_metrics_share_group_count{state}",
+        "gauge kafka_server_group_coordinator_metrics_streams_group_count{state}",
         # a topic's counter that no client had made Kafka count when its list was taken
         "counter kafka_server_brokertopicmetrics_bytesrejected_total{topic}",
         # a real summary's parts, where the exporter can only imitate one

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import logging
+import io
 
 import pytest
 
 from odradek.broker.network import connection_quotas
 from odradek.broker.network.connection_quotas import (
     DESCRIPTORS,
-    LOG_INTERVAL_MS,
     PER_IP,
     UNLIMITED,
     UNREAD,
     ConnectionQuotas,
     TooManyConnections,
     host_of,
+    logger,
 )
+from odradek.common.log_lines import LimitedLogHandler
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic.dynamic_config import DynamicConfig
 from odradek.runtime.clock import ManualClock
@@ -223,16 +224,21 @@ def test_with_nobody_to_close_it_is_refused() -> None:
     assert not bench.quotas.make_way()
 
 
-def test_a_flood_is_logged_once_in_an_interval(caplog: pytest.LogCaptureFixture) -> None:
-    bench = Bench(connections_max=4)
-    with caplog.at_level(logging.WARNING):
+def test_connections_closed_for_one_reason_are_one_class_of_the_log() -> None:
+    stream = io.StringIO()
+    handler = LimitedLogHandler(stream)
+    logger.addHandler(handler)
+    try:
+        bench = Bench(connections_max=4)
         for _ in range(1000):
             bench.come()
-        assert len(caplog.records) == 1
-        bench.clock.advance(LOG_INTERVAL_MS)
-        bench.come()
-    assert len(caplog.records) == 2
-    assert "996" in caplog.records[1].getMessage()
+    finally:
+        logger.removeHandler(handler)
+    assert bench.quotas.refused == {DESCRIPTORS: 996}
+    handler.close()
+    line, count = stream.getvalue().splitlines()
+    assert line.startswith("a connection is closed by file descriptors: ")
+    assert count.startswith("995 more like this followed: ")
 
 
 # --- answers that nobody reads --------------------------------------------------------------

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
+import trio
 
 from odradek.broker.network import connection_quotas
 from odradek.broker.network.connection import UNSENT_BYTES_MAX, Connection
@@ -14,6 +15,7 @@ from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.epoll_transport import (
     ACCEPT_AGAIN_MS,
     ACCEPTS_PER_PASS_MAX,
+    TIMERS_AT_A_TIME,
     EpollTransport,
     Link,
 )
@@ -388,6 +390,20 @@ def test_a_connection_is_not_idle_when_its_answer_has_just_gone_out(bench: Bench
     assert bench.transport.connections == 1
 
 
+async def test_thousands_of_timers_that_are_due_keep_no_client_waiting(
+    bench: Bench, nursery: trio.Nursery
+) -> None:
+    answered: list[int] = []
+    for _ in range(1_000):
+        bench.timers.schedule(0, lambda: answered.append(len(bench.dispatcher.seen)))
+    client, _ = bench.connect()
+    client.sendall(framed(b"a request"))
+    nursery.start_soon(bench.transport.run)
+    while len(answered) < 1_000:
+        await trio.lowlevel.checkpoint()
+    assert answered.count(0) == TIMERS_AT_A_TIME
+
+
 def test_silent_connections_are_closed_and_parked_ones_are_not(bench: Bench) -> None:
     silent, _ = bench.connect()
     parked, _ = bench.connect()
@@ -743,3 +759,40 @@ def test_of_clients_that_do_not_read_the_one_that_stalled_first_is_closed(
     client.sendall(framed(b"small"))
     bench.pass_over_ready()
     assert receive(client, len(framed(b"small"))) == framed(b"small")
+
+
+def test_a_client_that_was_alone_comes_before_many_that_begin(bench: Bench) -> None:
+    good, _ = bench.connect()
+    bench.dispatcher.on_request = lambda payload: bench.pass_time(5 if payload == b"long" else 0.05)
+    for _ in range(20):
+        good.sendall(framed(b"good"))
+        bench.pass_over_ready()
+        assert receive(good, len(framed(b"good"))) == framed(b"good")
+    noisy = [bench.connect()[0] for _ in range(50)]
+    for round_ in range(5):
+        for each in noisy:
+            each.sendall(framed(b"long"))
+        good.sendall(framed(b"good"))
+        seen = len(bench.dispatcher.seen)
+        for _ in range(2):
+            bench.pass_over_ready()
+        assert bench.dispatcher.seen[seen:].index(b"good") <= 2, round_
+        assert receive(good, len(framed(b"good"))) == framed(b"good")
+
+
+def test_a_descriptor_that_is_used_again_is_the_new_connections(bench: Bench) -> None:
+    for _ in range(3):
+        client, link = bench.connect()
+        for _ in range(40):
+            client.sendall(framed(b"first"))
+            bench.pass_over_ready()
+            assert receive(client, len(framed(b"first"))) == framed(b"first")
+        other, _ = bench.connect()
+        other.sendall(framed(b"other"))
+        client.close()  # found in a pass that measures turns
+        bench.pass_over_ready()
+        assert receive(other, len(framed(b"other"))) == framed(b"other")
+        assert link.connection.is_closed
+        other.close()
+        bench.pass_over_ready()
+        assert not bench.transport._known

@@ -49,6 +49,7 @@ class Bench:
 
     def connect(self, peer: str) -> tuple[socket.socket, Link]:
         def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+            # This stands for the dispatcher, of which a connection needs the entry only.
             connection = Connection(self, "PLAINTEXT", peer, 2 * FRAME_BYTES, on_ready)  # type: ignore[arg-type]
             connection.reader.reserve = partial(self.memory.reserve, connection)
             return connection

@@ -2,7 +2,8 @@
 // compression, a group that grows and shrinks, offsets by timestamp, administration, transactions.
 // It ends with exit code 1 and a sentence at the first thing that is not as it should be.
 //
-// Arguments: the bootstrap server and the name of a topic that does not exist, or what runSteady takes.
+// Arguments: the bootstrap server and the name of a topic that does not exist, what runSteady takes,
+// or "share" and what runShare takes.
 package main
 
 import (
@@ -41,6 +42,9 @@ type roundTrip struct {
 
 func main() {
 	log.SetFlags(0)
+	if os.Args[1] == "share" {
+		runShare(os.Args[2], os.Args[3], os.Args[4])
+	}
 	if len(os.Args) > 3 {
 		bytesMax, err := strconv.Atoi(os.Args[5])
 		must(err)

@@ -22,7 +22,7 @@ from odradek.common.acl import (
     ResourceType,
     camel,
 )
-from odradek.runtime.long_work import run_at_once
+from odradek.runtime.steps import run_at_once
 from odradek.security.authorizer.acl_authorizer import AclAuthorizer, audit
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

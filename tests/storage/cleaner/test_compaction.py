@@ -23,6 +23,7 @@ from odradek.protocol.compression.codecs import Compression
 from odradek.protocol.records import build_batch
 from odradek.protocol.records.batch import DELETE_HORIZON_FLAG
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import AppendOrigin, Log, LogConfig, TopicPartition, load_log
 from odradek.storage.cleaner.cleaning_plan import CleaningPlan, SourceSegment, group_by_size
 from odradek.storage.cleaner.offset_map import OffsetMapTooSmallError
@@ -285,7 +286,7 @@ def test_the_batch_of_a_producer_long_silent_goes(table: Table) -> None:
     table.append((b"a", b"1"), producer_id=7, producer_epoch=4, base_sequence=0)
     table.append((b"a", b"2"))
     table.roll()
-    table.log.producers.remove_expired(NOW_MS + 1000, 1000)
+    run_at_once(table.log.producers.remove_expired(NOW_MS + 1000, 1000))
     table.clean()
     assert [batch.base_offset for batch in read_batches(table.log)] == [1]
 
@@ -306,7 +307,7 @@ def test_a_full_map_ends_the_round_early_and_the_next_goes_on(table: Table) -> N
     first = table.clean(map_of(4))
     assert first.round.end_offset == 4
     assert first.round.stats.map_utilization > 0.75
-    assert table.manager.find_filthiest().first_dirty_offset == 4
+    assert run_at_once(table.manager.find_filthiest()).first_dirty_offset == 4
     assert len(table.pairs()) == 16
     ends = [table.clean(map_of(4)).round.end_offset for _ in range(3)]
     assert ends == [8, 12, 16]
@@ -353,7 +354,7 @@ def test_a_round_begins_with_removing_what_another_left(table: Table) -> None:
     left = [f"{7:020d}.log.swap", f"{7:020d}.index.cleaned"]
     for name in left:
         (Path(table.folder) / name).write_bytes(b"")
-    candidate = table.manager.find_filthiest()
+    candidate = run_at_once(table.manager.find_filthiest())
     pace = CleanerThrottler(table.clock, lambda _: None)
     table.manager.begin(candidate, ROOMY, pace).round.prepare()
     assert not {path.name for path in Path(table.folder).iterdir()} & set(left)
@@ -377,12 +378,12 @@ def test_a_damaged_log_is_left_alone_and_the_broker_goes_on(table: Table) -> Non
     data = bytearray(path.read_bytes())
     data[-2] ^= 1
     path.write_bytes(data)
-    candidate = table.manager.find_filthiest()
+    candidate = run_at_once(table.manager.find_filthiest())
     cleaning = table.manager.begin(candidate, ROOMY, CleanerThrottler(table.clock, lambda _: None))
     with pytest.raises(KafkaError, match="checksum") as failure:
         cleaning.round.prepare()
     table.manager.failed(cleaning, failure.value)
-    assert table.manager.find_filthiest() is None
+    assert run_at_once(table.manager.find_filthiest()) is None
     assert path.read_bytes() == data
     assert table.manager.uncleanable == {TABLE: table.log}
 
@@ -395,7 +396,7 @@ def test_settings_that_leave_no_room_for_a_key_are_reported_and_may_change(
     table.roll()
     settings = ROOMY._replace(dedupe_buffer_bytes=10)
     pace = CleanerThrottler(table.clock, lambda _: None)
-    cleaning = table.manager.begin(table.manager.find_filthiest(), settings, pace)
+    cleaning = table.manager.begin(run_at_once(table.manager.find_filthiest()), settings, pace)
     with pytest.raises(OffsetMapTooSmallError) as failure:
         cleaning.round.prepare()
     table.manager.failed(cleaning, failure.value)
@@ -418,10 +419,10 @@ def test_a_failing_disk_is_reported_and_a_full_one_tried_again(
     table.roll()
     table.log.owner = Owner()
     pace = CleanerThrottler(table.clock, lambda _: None)
-    cleaning = table.manager.begin(table.manager.find_filthiest(), ROOMY, pace)
+    cleaning = table.manager.begin(run_at_once(table.manager.find_filthiest()), ROOMY, pace)
     table.manager.failed(cleaning, OSError(number, "it says"))
     assert reported == ([table.folder] if is_told else [])
-    assert table.manager.find_filthiest() is not None
+    assert run_at_once(table.manager.find_filthiest()) is not None
 
 
 def test_segments_are_grouped_by_their_bytes_and_the_reach_of_their_offsets(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from support.compaction import ROOMY, clean, make_manager, read_records, write_c
 
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import Log, LogConfig, TopicPartition, load_log
 from odradek.storage.cleaner.log_cleaner_manager import LogCleanerManager
 from odradek.storage.cleaner.throttler import CleanerThrottler, CleaningCancelled
@@ -53,7 +54,7 @@ def pace(clock: ManualClock) -> CleanerThrottler:
 
 
 def test_all_but_the_active_segment_can_be_cleaned(log: Log, clock: ManualClock) -> None:
-    found = make_manager(log, clock).find_filthiest()
+    found = run_at_once(make_manager(log, clock).find_filthiest())
     assert found is not None
     assert (found.first_dirty_offset, found.first_uncleanable_offset) == (0, 6)
     assert found.clean_bytes == 0
@@ -67,13 +68,13 @@ def test_nothing_is_cleaned_from_the_segment_of_the_last_stable_offset_on(
     log: Log, clock: ManualClock, stable: int, uncleanable: int | None
 ) -> None:
     manager = make_manager(log, clock, last_stable_offset=lambda: stable)
-    found = manager.find_filthiest()
+    found = run_at_once(manager.find_filthiest())
     assert (found and found.first_uncleanable_offset) == uncleanable
 
 
 def test_a_log_without_a_replica_here_is_left_alone(log: Log, clock: ManualClock) -> None:
     manager = LogCleanerManager({TABLE: log}, list, lambda _: None, clock)
-    assert manager.find_filthiest() is None
+    assert run_at_once(manager.find_filthiest()) is None
 
 
 def test_records_younger_than_min_compaction_lag_ms_are_left_alone(
@@ -86,12 +87,12 @@ def test_records_younger_than_min_compaction_lag_ms_are_left_alone(
     log.roll(NOW_MS)
     fill(log, 1, NOW_MS - 99)
     manager = make_manager(log, clock)
-    young = manager.find_filthiest()
+    young = run_at_once(manager.find_filthiest())
     assert young is not None
     first_young = next(each for each in log.segments if each.largest_timestamp() == NOW_MS - 99)
     assert young.first_uncleanable_offset == first_young.base_offset
     clock.advance(1)
-    old = manager.find_filthiest()
+    old = run_at_once(manager.find_filthiest())
     assert old is not None
     assert old.first_uncleanable_offset == log.segments.active.base_offset
 
@@ -104,13 +105,13 @@ def test_a_log_is_cleaned_when_its_dirty_part_exceeds_the_ratio(
     manager = make_manager(log, clock)
     assert clean(manager, clock) is not None
     fill(log, 1)
-    ratio = manager.find_filthiest().dirty_ratio
+    ratio = run_at_once(manager.find_filthiest()).dirty_ratio
     assert 0.3 < ratio < 0.9
     log.configure(log.config._replace(min_cleanable_dirty_ratio=ratio))
-    assert manager.find_filthiest() is None
+    assert run_at_once(manager.find_filthiest()) is None
     assert manager.dirty_ratio_max == ratio
     log.configure(log.config._replace(min_cleanable_dirty_ratio=ratio - 0.01))
-    assert manager.find_filthiest() is not None
+    assert run_at_once(manager.find_filthiest()) is not None
 
 
 def test_max_compaction_lag_ms_has_a_log_cleaned_that_is_not_dirty_enough(
@@ -123,9 +124,9 @@ def test_max_compaction_lag_ms_has_a_log_cleaned_that_is_not_dirty_enough(
     log = open_log(tmp_path, config, clean_shutdown=True)
     manager = make_manager(log, clock)
     clock.advance(1000)
-    assert manager.find_filthiest() is None
+    assert run_at_once(manager.find_filthiest()) is None
     clock.advance(1)
-    found = manager.find_filthiest()
+    found = run_at_once(manager.find_filthiest())
     assert found is not None
     assert found.is_overdue
 
@@ -141,7 +142,7 @@ def test_the_filthiest_log_comes_first(tmp_path: Path, clock: ManualClock) -> No
     )
     for _ in logs:
         assert clean(manager, clock) is not None
-    assert manager.find_filthiest() is None
+    assert run_at_once(manager.find_filthiest()) is None
     for topic, new in (("one", 1), ("three", 3), ("two", 2)):
         fill(logs[TopicPartition(topic, 0)], new)
     order = [clean(manager, clock).log.topic_partition.topic for _ in logs]
@@ -185,7 +186,7 @@ def test_compacted_logs_lose_old_segments_if_their_policy_has_delete(
     clock.advance(5000)
     log.delete_old_segments(clock.now_ms(), log.log_end_offset)
     assert read_records(log) == []
-    assert manager.find_filthiest() is None
+    assert run_at_once(manager.find_filthiest()) is None
 
 
 # --- checkpoints ---------------------------------------------------------------------------
@@ -208,7 +209,7 @@ def test_what_is_clean_is_noted_in_kafkas_format(
     clean(make_manager(log, clock), clock)
     assert checkpoint_file(tmp_path).read_text() == "0\n1\ntable 0 6\n"
     again = make_manager(open_log(tmp_path), clock)
-    assert again.find_filthiest() is None
+    assert run_at_once(again.find_filthiest()) is None
 
 
 @pytest.mark.parametrize("text", ["0\n1\ntable 0 8\n", "nonsense", "0\n1\ntable 0 x\n"])
@@ -218,7 +219,7 @@ def test_a_checkpoint_that_cannot_be_makes_the_whole_log_dirty(
     checkpoint_file(tmp_path).write_text(text)
     assert loaded_log.log_end_offset == 7
     manager = make_manager(loaded_log, clock)
-    found = manager.find_filthiest()
+    found = run_at_once(manager.find_filthiest())
     assert found is not None
     assert found.first_dirty_offset == 0
     write_checkpoints(manager)
@@ -229,7 +230,7 @@ def test_a_checkpoint_within_the_log_counts(
     loaded_log: Log, clock: ManualClock, tmp_path: Path
 ) -> None:
     checkpoint_file(tmp_path).write_text("0\n1\ntable 0 4\n")
-    found = make_manager(loaded_log, clock).find_filthiest()
+    found = run_at_once(make_manager(loaded_log, clock).find_filthiest())
     assert found is not None
     assert found.first_dirty_offset == 4
 
@@ -239,7 +240,7 @@ def test_a_checkpoint_before_the_start_of_the_log_moves_there(
 ) -> None:
     checkpoint_file(tmp_path).write_text("0\n1\ntable 0 1\n")
     loaded_log.advance_log_start_offset(2)
-    found = make_manager(loaded_log, clock).find_filthiest()
+    found = run_at_once(make_manager(loaded_log, clock).find_filthiest())
     assert found is not None
     assert found.first_dirty_offset == 2
 
@@ -257,7 +258,7 @@ def test_a_cut_moves_the_checkpoint_back_on_the_disk_too(
     end = log.log_end_offset
     assert checkpoint_file(tmp_path).read_text() == f"0\n1\ntable 0 {end}\n"
     fill(log, 5)
-    found = manager.find_filthiest()
+    found = run_at_once(manager.find_filthiest())
     assert found is not None
     assert found.first_dirty_offset == end
 
@@ -268,7 +269,7 @@ def test_a_log_cut_and_grown_before_the_first_look_is_dirty(
     checkpoint_file(tmp_path).write_text("0\n1\ntable 0 6\n")
     loaded_log.truncate_to(3)
     fill(loaded_log, 3)
-    found = make_manager(loaded_log, clock).find_filthiest()
+    found = run_at_once(make_manager(loaded_log, clock).find_filthiest())
     assert found is not None
     assert found.first_dirty_offset == 0
 
@@ -285,7 +286,7 @@ def test_another_log_of_that_name_begins_dirty(
     assert checkpoint_file(tmp_path).read_text() == "0\n1\ntable 0 0\n"
     logs[TABLE] = open_log(tmp_path)
     fill(logs[TABLE], 4)
-    found = manager.find_filthiest()
+    found = run_at_once(manager.find_filthiest())
     assert found is not None
     assert found.first_dirty_offset == 0
 
@@ -295,7 +296,7 @@ def test_checkpoints_of_logs_that_are_gone_are_forgotten(
 ) -> None:
     checkpoint_file(tmp_path).write_text("0\n2\ntable 0 6\ngone 1 5\n")
     manager = make_manager(loaded_log, clock)
-    manager.find_filthiest()
+    run_at_once(manager.find_filthiest())
     write_checkpoints(manager)
     assert checkpoint_file(tmp_path).read_text() == "0\n1\ntable 0 6\n"
 
@@ -311,7 +312,7 @@ def test_what_was_made_of_a_log_that_is_another_now_is_thrown_away(
     manager = LogCleanerManager(
         logs, lambda: [str(tmp_path)], lambda tp: logs[tp].log_end_offset, clock
     )
-    cleaning = manager.begin(manager.find_filthiest(), ROOMY, pace(clock))
+    cleaning = manager.begin(run_at_once(manager.find_filthiest()), ROOMY, pace(clock))
     (group,) = cleaning.round.prepare()
     cleaned = cleaning.round.clean(group)
     if meanwhile == "cut":
@@ -338,7 +339,7 @@ def test_appends_rolls_and_deleted_records_meanwhile_do_no_harm(
     log: Log, clock: ManualClock
 ) -> None:
     manager = make_manager(log, clock)
-    cleaning = manager.begin(manager.find_filthiest(), ROOMY, pace(clock))
+    cleaning = manager.begin(run_at_once(manager.find_filthiest()), ROOMY, pace(clock))
     (group,) = cleaning.round.prepare()
     cleaned = cleaning.round.clean(group)
     log.advance_log_start_offset(1)
@@ -346,7 +347,7 @@ def test_appends_rolls_and_deleted_records_meanwhile_do_no_harm(
     manager.swap_in(cleaning, cleaned)
     manager.finished(cleaning)
     assert [record.offset for record in read_records(log)] == list(range(5, 12))
-    assert manager.find_filthiest().first_dirty_offset == 6
+    assert run_at_once(manager.find_filthiest()).first_dirty_offset == 6
 
 
 def test_a_cancelled_cleaning_leaves_nothing_behind(
@@ -354,7 +355,7 @@ def test_a_cancelled_cleaning_leaves_nothing_behind(
 ) -> None:
     manager = make_manager(log, clock)
     its_pace = pace(clock)
-    cleaning = manager.begin(manager.find_filthiest(), ROOMY, its_pace)
+    cleaning = manager.begin(run_at_once(manager.find_filthiest()), ROOMY, its_pace)
     (group,) = cleaning.round.prepare()
     its_pace.cancel()
     with pytest.raises(CleaningCancelled):

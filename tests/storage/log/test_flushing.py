@@ -8,6 +8,7 @@ import pytest
 
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import LogConfig, LogManager, StorageError, TopicPartition
 from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
@@ -142,17 +143,17 @@ def test_what_has_waited_for_flush_ms_is_to_be_flushed(files) -> None:
     idle = manager.get_or_create_log(TopicPartition("idle", 0), config=LogConfig(flush_ms=1000))
     append(log)
     clock.advance(999)
-    assert manager.logs_to_flush() == []
+    assert run_at_once(manager.logs_to_flush()) == []
     clock.advance(1)
-    assert manager.logs_to_flush() == [log]
+    assert run_at_once(manager.logs_to_flush()) == [log]
     flush = log.start_flush()
     flush.run()
     log.finish_flush(flush, clock.monotonic_ms())
     append(log)
     clock.advance(999)
-    assert manager.logs_to_flush() == []
+    assert run_at_once(manager.logs_to_flush()) == []
     clock.advance(1)
-    assert manager.logs_to_flush() == [log]
+    assert run_at_once(manager.logs_to_flush()) == [log]
     assert idle.recovery_point == 0
     manager.abandon()
 

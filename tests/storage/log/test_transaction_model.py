@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from support.selection import short
@@ -311,7 +313,9 @@ def test_readers_see_what_is_committed_whatever_happens(seed: int, open_log) -> 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", SOAK_SEEDS[::SEEDS_AT_A_TIME])
-def test_readers_see_what_is_committed_in_many_runs(first: int, open_log) -> None:
+def test_readers_see_what_is_committed_in_many_runs(first: int, open_log, tmp_path: Path) -> None:
     for seed in range(first, first + SEEDS_AT_A_TIME):
         print(f"seed {seed}")  # pytest shows it of a run that fails
         run(seed, open_log)
+        for folder in tmp_path.iterdir():  # the next one begins with nothing
+            shutil.rmtree(folder)

@@ -12,6 +12,7 @@ import pytest
 from odradek.common.errors import ErrorCode
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import LogConfig, LogDirectoryError, LogManager, StorageError, TopicPartition
 from odradek.tools.simulation.disks.memory_files import MemoryFiles
 
@@ -227,9 +228,9 @@ def test_a_checkpoint_that_cannot_be_written_takes_its_directory_offline(start, 
     for topic_partition in ORDERS:
         append(manager.get_or_create_log(topic_partition, TOPIC_ID))
     files.fail(errno.EROFS, SECOND)
-    manager.checkpoint_high_watermarks(dict.fromkeys(ORDERS, 1))
+    manager.checkpoint_high_watermarks(dict.fromkeys(ORDERS, 1).get)
     assert [failed.path for failed in manager.take_failed_directories()] == [SECOND]
-    manager.checkpoint_high_watermarks(dict.fromkeys(ORDERS, 2))
+    manager.checkpoint_high_watermarks(dict.fromkeys(ORDERS, 2).get)
     assert manager.take_failed_directories() == []
     assert b"orders 0 2\n" in files.read_bytes(f"{FIRST}/replication-offset-checkpoint")
 
@@ -354,7 +355,7 @@ def test_no_checkpoint_speaks_of_an_earlier_topic_of_the_name(start, files):
     log.flush_to_disk()
     log.advance_log_start_offset(4)
     manager.checkpoint_offsets()
-    manager.checkpoint_high_watermarks({ORDERS[0]: 5})
+    manager.checkpoint_high_watermarks({ORDERS[0]: 5}.get)
     manager.delete_log(ORDERS[0])
     append(manager.get_or_create_log(ORDERS[0], bytes(16)))
     manager.abandon()
@@ -368,9 +369,29 @@ def test_a_checkpoint_decided_on_earlier_does_not_replace_a_later_one(start, fil
     manager = start(FIRST)
     log = manager.get_or_create_log(ORDERS[0], TOPIC_ID)
     path = f"{FIRST}/replication-offset-checkpoint"
-    early = manager.prepare_high_watermarks({ORDERS[0]: 1})
+    early = run_at_once(manager.prepare_high_watermarks({ORDERS[0]: 1}.get))
     assert early is not None
     append(log)
-    manager.checkpoint_high_watermarks({ORDERS[0]: 2})
+    manager.checkpoint_high_watermarks({ORDERS[0]: 2}.get)
     early()
     assert files.read_bytes(path) == b"0\n1\norders 0 2\n"
+
+
+def test_a_topic_that_is_made_anew_while_a_checkpoint_is_prepared_begins_at_0(start, files):
+    """What was known of the replicas before would count its records as replicated after a crash."""
+    manager = start(FIRST)
+    for each in ORDERS[:2]:
+        manager.get_or_create_log(each, TOPIC_ID)
+    known = dict.fromkeys(ORDERS, 7)
+    preparation = manager.prepare_high_watermarks(known.get)
+    next(preparation)
+    manager.delete_log(ORDERS[1])
+    manager.get_or_create_log(ORDERS[1], TOPIC_ID)
+    known[ORDERS[1]] = 0
+    write = run_at_once(preparation)
+    assert write is not None
+    write()
+    assert files.read_bytes(f"{FIRST}/replication-offset-checkpoint") in (
+        b"0\n1\norders 0 7\n",
+        b"0\n2\norders 0 7\norders 1 0\n",
+    )

@@ -12,6 +12,7 @@ import pytest
 from odradek.common.errors import KafkaError
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.storage import LogConfig, LogDirectoryError, LogManager, TopicPartition
 
 NOW_MS = 1_700_000_000_000
@@ -169,7 +170,7 @@ def test_high_watermarks_are_written_in_kafkas_format_and_found_again(start, tmp
     manager = start()
     manager.get_or_create_log(ORDERS)
     manager.get_or_create_log(TopicPartition("other", 3))
-    manager.checkpoint_high_watermarks({ORDERS: 17, TopicPartition("other", 3): 5})
+    manager.checkpoint_high_watermarks({ORDERS: 17, TopicPartition("other", 3): 5}.get)
     text = (tmp_path / "data-0/replication-offset-checkpoint").read_text()
     assert text == "0\n2\norders 0 17\nother 3 5\n"
     manager.abandon()
@@ -203,6 +204,46 @@ def test_flushed_logs_are_written_as_recovery_points(start, tmp_path) -> None:
     assert path.read_text() == "0\n1\norders 0 1\n"
 
 
+@pytest.mark.parametrize("looked_at", [0, 1, 2])
+def test_a_log_that_is_made_anew_while_checkpoints_are_collected_has_flushed_nothing(
+    start, tmp_path, looked_at: int
+) -> None:
+    manager = start()
+    for name in (ORDERS, TopicPartition("other", 3)):
+        log = manager.get_or_create_log(name)
+        append(log)
+        log.roll(NOW_MS)
+        log.flush_to_disk()
+    collecting = manager.prepare_recovery_points()
+    for _ in range(looked_at):
+        next(collecting)
+    manager.delete_log(ORDERS)
+    manager.get_or_create_log(ORDERS)
+    run_at_once(collecting)()
+    text = (tmp_path / "data-0/recovery-point-offset-checkpoint").read_text()
+    assert "other 3 1\n" in text
+    assert "orders 0 1\n" not in text
+
+
+def test_a_recovery_point_that_goes_back_while_others_are_collected_stays_there(
+    start, tmp_path
+) -> None:
+    manager = start()
+    for name in (ORDERS, TopicPartition("other", 3)):
+        log = manager.get_or_create_log(name)
+        for _ in range(3):
+            append(log)
+        log.roll(NOW_MS)
+        log.flush_to_disk()
+    collecting = manager.prepare_recovery_points()
+    next(collecting)
+    next(collecting)
+    manager.get_log(ORDERS).truncate_to(1)
+    run_at_once(collecting)()
+    text = (tmp_path / "data-0/recovery-point-offset-checkpoint").read_text()
+    assert "orders 0 3\n" not in text
+
+
 def test_retention_works_on_all_logs(start) -> None:
     manager = start()
     for number in range(3):
@@ -210,7 +251,7 @@ def test_retention_works_on_all_logs(start) -> None:
             TopicPartition("orders", number), config=LogConfig(retention_ms=1000)
         )
         append(log, timestamp=NOW_MS - 1001 + number)
-    assert sum(manager.delete_old_segments(lambda _: 1, 10)) == 1
+    assert run_at_once(manager.delete_old_segments(lambda _: 1)) == 1
     assert [log.log_start_offset for log in manager.logs.values()] == [1, 0, 0]
 
 

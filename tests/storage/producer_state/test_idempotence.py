@@ -6,6 +6,7 @@ import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
+from odradek.runtime.steps import run_at_once
 from odradek.storage import AppendOrigin, Log
 
 NOW_MS = 1_700_000_000_000
@@ -138,9 +139,9 @@ def test_a_coordinators_batches_are_not_held_to_sequences(open_log) -> None:
 def test_a_silent_producer_is_forgotten(open_log, produce) -> None:
     log = open_log()
     produce(log, 5, timestamp=NOW_MS)
-    log.producers.remove_expired(NOW_MS + 999, expiration_ms=1000)
+    run_at_once(log.producers.remove_expired(NOW_MS + 999, expiration_ms=1000))
     assert refusal(lambda: produce(log, 5, count=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    log.producers.remove_expired(NOW_MS + 1000, expiration_ms=1000)
+    run_at_once(log.producers.remove_expired(NOW_MS + 1000, expiration_ms=1000))
     assert produce(log, 0).first_offset == 1
 
 

@@ -10,6 +10,7 @@ from support.transactions import TransactionalProducer, marker
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
 from odradek.protocol.records.builder import write_crc
+from odradek.runtime.steps import run_at_once
 from odradek.storage import AppendOrigin, Log
 from odradek.storage.file_names import snapshot_path
 from odradek.storage.producer_state.producer_snapshot import (
@@ -222,10 +223,10 @@ def test_a_producer_in_a_transaction_does_not_expire(open_log) -> None:
     log = open_log()
     producer = TransactionalProducer(log, 1)
     producer.write()
-    log.producers.remove_expired(NOW_MS + 10**9, expiration_ms=1)
+    run_at_once(log.producers.remove_expired(NOW_MS + 10**9, expiration_ms=1))
     assert list(log.producers.published) == [1]
     producer.end(commit=True)
-    log.producers.remove_expired(NOW_MS + 10**9, expiration_ms=1)
+    run_at_once(log.producers.remove_expired(NOW_MS + 10**9, expiration_ms=1))
     assert log.producers.published == {}
 
 
@@ -234,14 +235,14 @@ def test_a_marker_counts_as_a_sign_of_life(open_log) -> None:
     producer = TransactionalProducer(log, 1)
     producer.write(timestamp=NOW_MS)
     producer.end(commit=True, timestamp=NOW_MS + 500)
-    log.producers.remove_expired(NOW_MS + 1000, expiration_ms=1000)
+    run_at_once(log.producers.remove_expired(NOW_MS + 1000, expiration_ms=1000))
     assert list(log.producers.published) == [1]
 
 
 def test_a_producer_nobody_remembers_may_go_on_where_it_was(open_log) -> None:
     log = open_log()
     producer = write(log, 3)
-    log.producers.remove_expired(NOW_MS + 10**9, expiration_ms=1)
+    run_at_once(log.producers.remove_expired(NOW_MS + 10**9, expiration_ms=1))
     assert producer.write(transactional=False) == 3
 
 

@@ -9,6 +9,7 @@ from support.transactions import NOW_MS, marker
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.records import build_batch
+from odradek.runtime.steps import run_at_once
 from odradek.storage import AppendOrigin, Log, LogAppendInfo
 from odradek.storage.producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
 
@@ -181,8 +182,8 @@ def test_an_epoch_that_a_marker_has_raised_fences_what_was_verified_before(
 def test_verifications_of_which_nothing_came_expire(open_log: OpenLog) -> None:
     log = open_log()
     guard = verify(log, now_ms=NOW_MS)
-    log.producers.remove_expired(NOW_MS + 999, 1000)
+    run_at_once(log.producers.remove_expired(NOW_MS + 999, 1000))
     assert len(log.producers.verifications) == 1
-    log.producers.remove_expired(NOW_MS + 1000, 1000)
+    run_at_once(log.producers.remove_expired(NOW_MS + 1000, 1000))
     assert len(log.producers.verifications) == 0
     assert refusal(lambda: write(log, guard)) is ErrorCode.INVALID_TXN_STATE

@@ -46,7 +46,7 @@ class Written:
             partition.flush_appends()
         log = partition.log
         log.advance_log_start_offset(2)
-        manager.checkpoint_high_watermarks({ORDERS: log.log_end_offset})
+        manager.checkpoint_high_watermarks({ORDERS: log.log_end_offset}.get)
         self.base_offsets = [segment.base_offset for segment in log.segments]
         self.epochs = list(log.epochs.entries)
         self.end_offset = log.log_end_offset

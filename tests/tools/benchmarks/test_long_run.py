@@ -17,6 +17,20 @@ def test_growth_is_counted_after_the_warm_up_broker_by_broker() -> None:
     assert (two.memory_mb, two.descriptors, two.peak_mb) == ((60, 60), (30, 90), 60)
 
 
+@pytest.mark.parametrize(("leak", "grown"), [(0.0, 0), (0.05, 5)])
+def test_a_restart_does_not_look_like_growth_and_hides_none(leak: float, grown: int) -> None:
+    """Brokers settle at 50 MB within ten seconds of each start, whenever that is."""
+    restarts = {1: (10, 60, 110, 160), 2: (40, 90, 140, 190)}
+    samples = []
+    for broker, starts in restarts.items():
+        for second in range(starts[0], 200):
+            age = min(second - start for start in starts if start <= second)
+            samples.append(Sample(second, broker, 40 + min(age, 10) + second * leak, 30))
+    for each in verdicts(samples, 0, with_restarts=True):
+        before, after = each.memory_mb
+        assert after - before == pytest.approx(grown, abs=0.5 + grown / 4)
+
+
 def test_without_samples_after_the_warm_up_there_is_no_verdict() -> None:
     assert verdicts([Sample(5, 1, 40, 30)], 10) == []
 

@@ -48,6 +48,7 @@ from ....protocol.messages import (
     RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
+    StreamsGroupDescribeRequest,
     UpdateFeaturesRequest,
 )
 from ..brokers import ALICE
@@ -55,7 +56,7 @@ from ..connection import ConnectionClosedError
 from ..requests import EARLIEST, batch, numbered, offset_listing, production
 from ..scenario import NEWEST, scenario
 from ..talk import GROUP, PRODUCE_BY_NAME, TRANSACTION, Talk
-from . import classic_groups, consumer_groups
+from . import classic_groups, consumer_groups, streams_groups
 from .administration import describing_logs, electing, moving, reassigning, with_logs
 from .cluster import metadata
 from .configuration import (
@@ -370,6 +371,16 @@ def _about_groups(at: Prepared) -> Requests:
         subscribed_topic_regex="no-such-topic.*",
     )
     yield by_pattern, None
+    log = streams_groups.internal(at.name("log"))
+    reported = streams_groups.reading(at.topic, state_changelog_topics=[log])
+    streams = at.name("joined-streams")
+    yield streams_groups.beat(streams, topology=streams_groups.topology(reported)), None
+    yield (
+        StreamsGroupDescribeRequest(
+            group_ids=[streams, "absent-group"], include_authorized_operations=True
+        ),
+        None,
+    )
     group = at.name("offsets")
     yield committing(group, at.topic, {0: 1}), BY_GROUP_AND_NAME
     yield committing(group, at.topic_id, {0: 1}), None

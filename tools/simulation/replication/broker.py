@@ -30,7 +30,7 @@ from ....replication.fetcher.truncation import Truncation
 from ....replication.partition.partition import Partition
 from ....replication.replica_manager import ReplicaManager, ReplicaSettings
 from ....runtime.clock import ManualClock
-from ....runtime.long_work import run_at_once
+from ....runtime.steps import run_at_once
 from ....runtime.timers import Timers
 from ....storage.log.log_config import LogConfig
 from ....storage.log_manager.deferred_deletion import delete_due
@@ -295,12 +295,12 @@ class ReplicatingBroker:
 
     def shrink_isrs(self) -> None:
         """Look for followers that do not keep up."""
-        self.replica_manager.shrink_isrs()
+        run_at_once(self.replica_manager.shrink_isrs())
         self.fetchers.shutdown_idle_fetchers()
 
     def checkpoint_high_watermarks(self) -> None:
         """Write them down."""
-        self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
+        self.log_manager.checkpoint_high_watermarks(self.replica_manager.high_watermark_of)
 
     def sync(self) -> None:
         """Have everything on the disk for sure, for now."""
@@ -310,8 +310,7 @@ class ReplicatingBroker:
 
     def delete_old_segments(self) -> None:
         """Drop what the log starts have left behind."""
-        for _ in self.replica_manager.delete_old_segments_in_steps(10):
-            pass
+        run_at_once(self.replica_manager.delete_old_segments())
         delete_due(self.log_manager.deletions.take_due(self.clock.monotonic_ms()))
 
     # -- what others see of it ----------------------------------------------------------

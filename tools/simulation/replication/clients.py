@@ -10,6 +10,7 @@ from ....protocol.records import build_batch, iter_batches, iter_records
 from ....replication.append import PartitionResponse
 from ....replication.partition.partition import FetchIsolation
 from ....replication.read.fetch import FetchParams, FetchPartition, FetchResults
+from ....runtime.steps import Steps
 from ....storage.io.file_slice import FileSlice
 from ....storage.log.append_origin import AppendOrigin
 from .broker import ReplicatingBroker
@@ -120,7 +121,8 @@ class ReplicationClients:
         params = FetchParams(0, 1, 1 << 20, FetchIsolation.HIGH_WATERMARK)
         requested = FetchPartition(partition, TOPIC_ID, offset, 1 << 20)
 
-        def on_complete(results: FetchResults) -> None:
+        def on_complete(results: FetchResults | Steps[FetchResults]) -> None:
+            assert isinstance(results, list), "one partition is read at once"
             for _, data in results:
                 raw = data.records.read() if isinstance(data.records, FileSlice) else data.records
                 for batch in iter_batches(raw):

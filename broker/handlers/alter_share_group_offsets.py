@@ -1,0 +1,96 @@
+"""AlterShareGroupOffsets (91), version 0: where a share group without members is to go on.
+
+Behaviour: each partition for itself, once the share coordinator has stored it. What the group has
+acknowledged after that offset is forgotten.
+Departures from Kafka: error messages have words of their own.
+"""
+
+from __future__ import annotations
+
+from ...common.error_texts import DEFAULT_TEXTS
+from ...common.errors import ErrorCode, KafkaError
+from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
+from ...coordinator.share.operations import StateAnswer
+from ...protocol import messages
+from ...runtime.steps import Steps
+from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked, in_steps
+from ..request.requests import Request
+from .share_group_heartbeat import check_served
+
+TopicAnswer = messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
+PartitionAnswer = messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
+
+
+@in_steps
+def handle_alter_share_group_offsets(
+    context: HandlerContext, request: Request[messages.AlterShareGroupOffsetsRequest]
+) -> Steps[messages.AlterShareGroupOffsetsResponse | Parked]:
+    """Set the offsets; answer when all are stored or refused."""
+    body = request.body
+    response = messages.AlterShareGroupOffsetsResponse
+    offsets: dict[PartitionKey, int] = {}
+    refused: dict[tuple[str, int], ErrorCode] = {}
+    names: dict[bytes, str] = {}
+    try:
+        check_served(context)
+        if not context.authorize(request, "READ", "GROUP", body.group_id):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not body.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, DEFAULT_TEXTS[ErrorCode.INVALID_GROUP_ID])
+        share = context.coordinators.group.share
+        group = share.find(body.group_id)
+        for topic in body.topics:
+            topic_id = context.metadata_cache.topic_id(topic.topic_name)
+            is_allowed = context.authorize(request, "READ", "TOPIC", topic.topic_name)
+            for each in topic.partitions:
+                yield
+                name, number = topic.topic_name, each.partition_index
+                if not is_allowed:
+                    refused[name, number] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                elif topic_id is None or not context.metadata_cache.contains_partition(
+                    name, number
+                ):
+                    refused[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif each.start_offset < 0:
+                    refused[name, number] = ErrorCode.INVALID_REQUEST
+                else:
+                    offsets[topic_id, number] = each.start_offset
+                    names[topic_id] = name
+
+        def altered(answers: PartitionAnswers) -> None:
+            request.answer(
+                response(
+                    responses=[_topic(context, each, answers, refused) for each in body.topics]
+                )
+            )
+
+        share.partitions.alter(group, offsets, names, altered)
+    except KafkaError as refusal:
+        return response(error_code=refusal.code, error_message=refusal.message)
+    return PARKED
+
+
+def _topic(
+    context: HandlerContext,
+    topic: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+    answers: PartitionAnswers,
+    refused: dict[tuple[str, int], ErrorCode],
+) -> TopicAnswer:
+    name = topic.topic_name
+    topic_id = context.metadata_cache.topic_id(name)
+    answer = TopicAnswer(topic_name=name)
+    if topic_id is not None and any(
+        (name, each.partition_index) not in refused for each in topic.partitions
+    ):
+        answer.topic_id = topic_id
+    for each in topic.partitions:
+        number = each.partition_index
+        code = refused.get((name, number))
+        found = StateAnswer(code) if code else answers.get((topic_id or b"", number), StateAnswer())
+        answer.partitions.append(
+            PartitionAnswer(
+                partition_index=number, error_code=found.error, error_message=found.message
+            )
+        )
+    return answer

@@ -1,0 +1,59 @@
+"""DeleteShareGroupOffsets (92), version 0: forget where a share group stands in some topics.
+
+Behaviour: the group may have no members. Each topic for itself, once that is stored; one that the
+group has not read is UNKNOWN_TOPIC_OR_PARTITION.
+Departures from Kafka: error messages have words of their own.
+"""
+
+from __future__ import annotations
+
+from ...common.error_texts import DEFAULT_TEXTS
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol import messages
+from ...runtime.steps import Steps
+from ..request.context import HandlerContext
+from ..request.outcomes import PARKED, Parked, in_steps
+from ..request.requests import Request
+from .share_group_heartbeat import check_served
+
+TopicAnswer = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+
+@in_steps
+def handle_delete_share_group_offsets(
+    context: HandlerContext, request: Request[messages.DeleteShareGroupOffsetsRequest]
+) -> Steps[messages.DeleteShareGroupOffsetsResponse | Parked]:
+    """Forget the topics; answer when that is stored."""
+    body = request.body
+    response = messages.DeleteShareGroupOffsetsResponse
+    topics: list[TopicAnswer] = []
+    try:
+        check_served(context)
+        if not context.authorize(request, "DELETE", "GROUP", body.group_id):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not body.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, DEFAULT_TEXTS[ErrorCode.INVALID_GROUP_ID])
+        share = context.coordinators.group.share
+        group = share.find(body.group_id)
+        for each in body.topics:
+            yield
+            answer = TopicAnswer(topic_name=each.topic_name)
+            topics.append(answer)
+            topic_id = context.metadata_cache.topic_id(each.topic_name)
+            if not context.authorize(request, "READ", "TOPIC", each.topic_name):
+                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic_id is None or topic_id not in group.now.initialized:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                answer.topic_id = topic_id
+        deleted_ids = [each.topic_id for each in topics if not each.error_code]
+
+        def deleted(error: ErrorCode) -> None:
+            for answer in topics:
+                answer.error_code = answer.error_code or error
+            request.answer(response(responses=topics))
+
+        share.partitions.forget_topics(group, deleted_ids, deleted)
+    except KafkaError as refusal:
+        return response(error_code=refusal.code, error_message=refusal.message)
+    return PARKED

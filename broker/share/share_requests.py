@@ -1,0 +1,190 @@
+"""What ShareFetch and ShareAcknowledge have in common: session, partitions, acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
+
+from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import FINAL_EPOCH
+from ...common.topic_partition import TopicPartition
+from ...metadata.features import SHARE_VERSION
+from ...protocol import messages
+from ...runtime.steps import Steps
+from ..request.context import HandlerContext
+from ..request.requests import ClientConnection, Request
+from .share_partition import Acknowledgement
+from .share_partition_manager import RequestedPartition
+from .share_sessions import INITIAL_EPOCH, PartitionId, SessionKey
+
+ShareRequest: TypeAlias = "messages.ShareFetchRequest | messages.ShareAcknowledgeRequest"
+
+RENEW = 4
+FIRST_VERSION_WITH_RENEWAL = 2
+MEMBER_ID_LENGTH_MAX = 36
+
+
+class AcknowledgedPartition(NamedTuple):
+    """What a request acknowledges of one partition."""
+
+    id: PartitionId
+    acknowledgements: list[Acknowledgement]
+
+
+def session_key(context: HandlerContext, request: Request[ShareRequest]) -> SessionKey:
+    """Whose session a request is of.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION, share groups are switched off; GROUP_AUTHORIZATION_FAILED;
+            INVALID_REQUEST, group or member have no name.
+    """
+    if context.features.finalized(SHARE_VERSION) < 1:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    group_id, member_id = request.body.group_id, request.body.member_id
+    if not context.authorize(request, "READ", "GROUP", group_id or ""):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    check_member_id(member_id)
+    if not group_id or not member_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return SessionKey(group_id, member_id)
+
+
+def check_member_id(member_id: str | None) -> None:
+    """Refuse what no member is called (KafkaApis.isMemberIdValid).
+
+    Raises:
+        KafkaError: INVALID_REQUEST, without a message, as Kafka answers.
+    """
+    if not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+
+
+def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPartition]]:
+    """What a request acknowledges, partition by partition.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, an unknown acknowledge type, or renewals that the request does
+            not announce.
+    """
+    found: list[AcknowledgedPartition] = []
+    for topic in request.body.topics:
+        for partition in topic.partitions:
+            batches = partition.acknowledgement_batches
+            yield
+            if not batches:
+                continue
+            acknowledgements = []
+            for batch in batches:
+                acknowledgements.append(
+                    Acknowledgement(
+                        batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types)
+                    )
+                )
+                yield
+            renews = any(RENEW in each.types for each in acknowledgements)
+            if renews and not request.body.is_renew_ack:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "A request that renews locks has to say so.",
+                )
+            found.append(
+                AcknowledgedPartition((topic.topic_id, partition.partition_index), acknowledgements)
+            )
+    return found
+
+
+def check_epoch(epoch: int, *, has_acknowledgements: bool) -> None:
+    """Refuse acknowledgements in a request that opens a session.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    if epoch == INITIAL_EPOCH and has_acknowledgements:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "The first request of a share session acknowledges nothing.",
+        )
+    if epoch < FINAL_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+
+
+def resolve(
+    context: HandlerContext, request: Request[ShareRequest], partition_id: PartitionId
+) -> RequestedPartition:
+    """The partition that a request names.
+
+    Raises:
+        KafkaError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED or UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    topic_id, number = partition_id
+    name = context.metadata_cache.topic_name(topic_id)
+    if name is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not context.authorize(request, "READ", "TOPIC", name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if not context.metadata_cache.contains_partition(name, number):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return RequestedPartition(topic_id, TopicPartition(name, number))
+
+
+class AcknowledgeOutcomes:
+    """What becomes of a request's acknowledgements; `respond` is called when all is known.
+
+    Attributes:
+        refusals: by partition; None: it is stored.
+    """
+
+    def __init__(self, respond: Callable[[], None]) -> None:
+        self.refusals: dict[PartitionId, KafkaError | None] = {}
+        self._respond = respond
+        self._waiting = 1
+
+    def submit(
+        self,
+        context: HandlerContext,
+        request: Request[ShareRequest],
+        key: SessionKey,
+        acknowledged: Iterable[AcknowledgedPartition],
+    ) -> Steps[None]:
+        """Hand over what a request acknowledges."""
+        for each in acknowledged:
+            yield
+            self._waiting += 1
+            self._submit(context, request, key, each)
+
+    def _submit(
+        self,
+        context: HandlerContext,
+        request: Request[ShareRequest],
+        key: SessionKey,
+        each: AcknowledgedPartition,
+    ) -> None:
+        def acknowledged(refusal: KafkaError | None) -> None:
+            self.refusals[each.id] = refusal or self.refusals.get(each.id)
+            self.end_one()
+
+        try:
+            requested = resolve(context, request, each.id)
+        except KafkaError as refusal:
+            acknowledged(refusal)
+            return
+        context.coordinators.share_partitions.acknowledge(
+            key.group_id, key.member_id, requested, each.acknowledgements, acknowledged
+        )
+
+    def wait_for_one(self) -> None:
+        """Something else is to be waited for, until `end_one`."""
+        self._waiting += 1
+
+    def end_one(self) -> None:
+        """One less is to be waited for; the last one answers."""
+        self._waiting -= 1
+        if not self._waiting:
+            self._respond()
+
+
+def close_with_connection(context: HandlerContext, connection: ClientConnection) -> None:
+    """End the sessions of a connection when it is closed."""
+    if connection.on_closed is None:
+        manager = context.coordinators.share_partitions
+        connection.on_closed = lambda: manager.connection_closed(connection)

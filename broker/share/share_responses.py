@@ -1,0 +1,115 @@
+"""The answers to ShareFetch and ShareAcknowledge, with the leaders of what is not led here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias, TypeVar
+
+from ...common.errors import ErrorCode, KafkaError
+from ...common.topic_partition import TopicPartition
+from ...protocol import messages
+from ..request.context import HandlerContext
+from ..request.current_leaders import add_endpoint, current_leader
+from ..request.requests import Request
+from .share_partition_manager import SharePartitionData
+from .share_sessions import PartitionId
+
+FetchedPartitions: TypeAlias = dict[PartitionId, SharePartitionData]
+Refusals: TypeAlias = Mapping[PartitionId, KafkaError | None]
+
+AnswerT = TypeVar("AnswerT", messages.ShareFetchResponse, messages.ShareAcknowledgeResponse)
+
+TELLS_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+NOTHING = SharePartitionData()
+
+
+def fetch_response(
+    context: HandlerContext,
+    request: Request[messages.ShareFetchRequest],
+    group_id: str,
+    fetched: FetchedPartitions,
+    refusals: Refusals,
+) -> messages.ShareFetchResponse:
+    """The answer to a ShareFetch: what was handed out, and what became of acknowledgements."""
+    response = messages.ShareFetchResponse
+    topics: dict[bytes, list[messages.ShareFetchResponse.PartitionData]] = {}
+    for partition_id in dict.fromkeys((*fetched, *refusals)):
+        data = fetched.get(partition_id, NOTHING)
+        refusal = refusals.get(partition_id)
+        if partition_id not in refusals and not data.error and not data.acquired:
+            continue
+        answer = response.PartitionData(
+            partition_index=partition_id[1],
+            error_code=data.error,
+            error_message=data.message,
+            acknowledge_error_code=ErrorCode.NONE if refusal is None else refusal.code,
+            acknowledge_error_message=None if refusal is None else refusal.message,
+            records=data.records,
+            acquired_records=[
+                response.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+                for first, last, count in data.acquired
+            ],
+        )
+        topics.setdefault(partition_id[0], []).append(answer)
+    whole = response(
+        acquisition_lock_timeout_ms=_lock_ms(context, group_id),
+        responses=[
+            response.ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in topics.items()
+        ],
+    )
+    _tell_leaders(context, request, whole)
+    return whole
+
+
+def acknowledge_response(
+    context: HandlerContext,
+    request: Request[messages.ShareAcknowledgeRequest],
+    group_id: str,
+    refusals: Refusals,
+) -> messages.ShareAcknowledgeResponse:
+    """The answer to a ShareAcknowledge."""
+    response = messages.ShareAcknowledgeResponse
+    topics: dict[bytes, list[messages.ShareAcknowledgeResponse.PartitionData]] = {}
+    for partition_id, refusal in refusals.items():
+        code = ErrorCode.NONE if refusal is None else refusal.code
+        answer = response.PartitionData(
+            partition_index=partition_id[1],
+            error_code=code,
+            error_message=None if refusal is None else refusal.message,
+        )
+        topics.setdefault(partition_id[0], []).append(answer)
+    whole = response(
+        acquisition_lock_timeout_ms=_lock_ms(context, group_id),
+        responses=[
+            response.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in topics.items()
+        ],
+    )
+    _tell_leaders(context, request, whole)
+    return whole
+
+
+def _lock_ms(context: HandlerContext, group_id: str) -> int:
+    return context.coordinators.share_partitions.limits(group_id).lock_ms
+
+
+def _tell_leaders(context: HandlerContext, request: Request[object], answer: AnswerT) -> None:
+    """Put the leaders into an answer, of the partitions that failed for want of them."""
+    for topic in answer.responses:
+        name = context.metadata_cache.topic_name(topic.topic_id)
+        if name is None:
+            continue
+        for partition in topic.partitions:
+            acknowledged = getattr(partition, "acknowledge_error_code", ErrorCode.NONE)
+            if TELLS_LEADER.isdisjoint((partition.error_code, acknowledged)):
+                continue
+            found = current_leader(
+                context,
+                TopicPartition(name, partition.partition_index),
+                request.connection.listener_name,
+            )
+            partition.current_leader = answer.LeaderIdAndEpoch(
+                leader_id=found.leader_id, leader_epoch=found.leader_epoch
+            )
+            add_endpoint(answer, found.node)

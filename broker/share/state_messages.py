@@ -1,0 +1,211 @@
+"""Operations on share partitions' states as wire messages, and their answers.
+
+Each of the five APIs has one operation for each partition that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...common.errors import ErrorCode
+from ...coordinator.share.operations import (
+    DeleteState,
+    InitializeState,
+    Operation,
+    ReadState,
+    ReadStateSummary,
+    SharePartitionKey,
+    StateAnswer,
+    StateBatch,
+    WriteState,
+)
+from ...protocol import messages
+from ...protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from ...protocol.codec.message import Message
+
+VERSIONS: Mapping[int, int] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: 0,
+    ApiKey.READ_SHARE_GROUP_STATE: 0,
+    ApiKey.WRITE_SHARE_GROUP_STATE: 1,
+    ApiKey.DELETE_SHARE_GROUP_STATE: 0,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: 1,
+}
+"""In which brokers send them to each other."""
+
+
+class _Api(NamedTuple):
+    """How one API says what it is about.
+
+    Attributes:
+        request, response: the messages.
+        topic, partition: what a request has for each.
+        topic_result, partition_result: what a response has for each.
+        operation: what is requested of a share partition.
+        requested: the fields of a partition of a request that say an operation.
+        answered: those of a partition of a response that say an answer.
+    """
+
+    request: Callable[..., Message]
+    response: Callable[..., Message]
+    topic: Callable[..., Any]  # each API has structs of its own
+    partition: Callable[..., Any]
+    topic_result: Callable[..., Any]
+    partition_result: Callable[..., Any]
+    operation: Callable[..., Operation]
+    requested: tuple[str, ...]
+    answered: tuple[str, ...]
+
+
+_INITIALIZE = _Api(
+    messages.InitializeShareGroupStateRequest,
+    messages.InitializeShareGroupStateResponse,
+    messages.InitializeShareGroupStateRequest.InitializeStateData,
+    messages.InitializeShareGroupStateRequest.PartitionData,
+    messages.InitializeShareGroupStateResponse.InitializeStateResult,
+    messages.InitializeShareGroupStateResponse.PartitionResult,
+    InitializeState,
+    ("state_epoch", "start_offset"),
+    (),
+)
+_READ = _Api(
+    messages.ReadShareGroupStateRequest,
+    messages.ReadShareGroupStateResponse,
+    messages.ReadShareGroupStateRequest.ReadStateData,
+    messages.ReadShareGroupStateRequest.PartitionData,
+    messages.ReadShareGroupStateResponse.ReadStateResult,
+    messages.ReadShareGroupStateResponse.PartitionResult,
+    ReadState,
+    ("leader_epoch",),
+    ("state_epoch", "start_offset"),
+)
+_WRITE = _Api(
+    messages.WriteShareGroupStateRequest,
+    messages.WriteShareGroupStateResponse,
+    messages.WriteShareGroupStateRequest.WriteStateData,
+    messages.WriteShareGroupStateRequest.PartitionData,
+    messages.WriteShareGroupStateResponse.WriteStateResult,
+    messages.WriteShareGroupStateResponse.PartitionResult,
+    WriteState,
+    ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count"),
+    (),
+)
+_DELETE = _Api(
+    messages.DeleteShareGroupStateRequest,
+    messages.DeleteShareGroupStateResponse,
+    messages.DeleteShareGroupStateRequest.DeleteStateData,
+    messages.DeleteShareGroupStateRequest.PartitionData,
+    messages.DeleteShareGroupStateResponse.DeleteStateResult,
+    messages.DeleteShareGroupStateResponse.PartitionResult,
+    DeleteState,
+    (),
+    (),
+)
+_SUMMARY = _Api(
+    messages.ReadShareGroupStateSummaryRequest,
+    messages.ReadShareGroupStateSummaryResponse,
+    messages.ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
+    messages.ReadShareGroupStateSummaryRequest.PartitionData,
+    messages.ReadShareGroupStateSummaryResponse.ReadStateSummaryResult,
+    messages.ReadShareGroupStateSummaryResponse.PartitionResult,
+    ReadStateSummary,
+    ("leader_epoch",),
+    ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count"),
+)
+_BY_KEY: Mapping[int, _Api] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _INITIALIZE,
+    ApiKey.READ_SHARE_GROUP_STATE: _READ,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _WRITE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _DELETE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SUMMARY,
+}
+_BY_OPERATION = {api.operation: api for api in _BY_KEY.values()}
+
+
+def operations_in(api_key: int, body: Any) -> Iterator[Operation]:
+    """What a request asks for, one operation for each partition.
+
+    Args:
+        api_key: one of the five.
+        body: the request, of whichever of them.
+    """
+    api = _BY_KEY[api_key]
+    for topic in body.topics:
+        for partition in topic.partitions:
+            fields = {name: getattr(partition, name) for name in api.requested}
+            if api is _WRITE:
+                fields["batches"] = _batches(partition.state_batches)
+            key = SharePartitionKey(body.group_id, topic.topic_id, partition.partition)
+            yield api.operation(key, **fields)
+
+
+def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) -> Message:
+    """The response with the answers of all partitions."""
+    api = _BY_KEY[api_key]
+    topics: dict[bytes, list[Any]] = {}
+    for key, answer in answers.items():
+        result = api.partition_result(
+            partition=key.partition,
+            error_code=answer.error,
+            error_message=answer.message,
+            **{name: getattr(answer, name) for name in api.answered},
+        )
+        if api is _READ:
+            result.state_batches = _wire_batches(answer.batches, _READ)
+        topics.setdefault(key.topic_id, []).append(result)
+    return api.response(
+        results=[
+            api.topic_result(topic_id=topic_id, partitions=results)
+            for topic_id, results in topics.items()
+        ]
+    )
+
+
+def request_of(operation: Operation) -> Message:
+    """The request for one operation."""
+    api = _BY_OPERATION[type(operation)]
+    key = operation.key
+    partition = api.partition(
+        partition=key.partition, **{name: getattr(operation, name) for name in api.requested}
+    )
+    if isinstance(operation, WriteState):
+        partition.state_batches = _wire_batches(operation.batches, _WRITE)
+    return api.request(
+        group_id=key.group_id,
+        topics=[api.topic(topic_id=key.topic_id, partitions=[partition])],
+    )
+
+
+def answer_in(operation: Operation, response: Any) -> StateAnswer:
+    """What a response to a request of `request_of` says."""
+    api = _BY_OPERATION[type(operation)]
+    key = operation.key
+    for topic in response.results:
+        for result in topic.partitions:
+            if topic.topic_id == key.topic_id and result.partition == key.partition:
+                fields = {name: getattr(result, name) for name in api.answered}
+                if api is _READ:
+                    fields["batches"] = _batches(result.state_batches)
+                return StateAnswer(ErrorCode(result.error_code), result.error_message, **fields)
+    return StateAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition was not answered")
+
+
+def _batches(batches: Any) -> list[StateBatch]:
+    return [
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in batches
+    ]
+
+
+def _wire_batches(batches: Any, api: _Api) -> list[Any]:
+    make = (
+        messages.ReadShareGroupStateResponse.StateBatch
+        if api is _READ
+        else messages.WriteShareGroupStateRequest.StateBatch
+    )
+    return [
+        make(first_offset=first, last_offset=last, delivery_state=number, delivery_count=count)
+        for first, last, number, count in batches
+    ]

@@ -1,0 +1,1 @@
+"""`odradek completion`: what a shell may put behind what was typed, from the cluster, too."""

@@ -1,0 +1,1 @@
+"""`odradek partitions`: move partitions between brokers and directories, and elect leaders."""

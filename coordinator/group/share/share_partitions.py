@@ -1,0 +1,291 @@
+"""What share groups read: share partitions are begun, moved and deleted at their coordinators.
+
+Before a partition of a topic is assigned the share coordinator begins its share partition, without
+a start offset: the leader of the partition decides where the group starts, when it is read first.
+Source: Kafka 4.3's GroupCoordinatorService (persisterInitialize, alterShareGroupOffsets,
+deleteShareGroupOffsets) and GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+
+from ....common.errors import ErrorCode, KafkaError
+from ...share.operations import (
+    DeleteState,
+    InitializeState,
+    Operation,
+    Persister,
+    ReadStateSummary,
+    SharePartitionKey,
+    StateAnswer,
+)
+from ..consumer.group_write import Writer
+from ..consumer.topics import TopicsImage
+from ..runtime import GroupRuntime
+from .records import ShareGroupWrite
+from .share_group import SharedTopic, ShareGroup
+
+logger = logging.getLogger(__name__)
+
+PartitionKey = tuple[bytes, int]
+PartitionAnswers = dict[PartitionKey, StateAnswer]
+AnswersCallback = Callable[[PartitionAnswers], None]
+
+
+class SharePartitions:
+    """The share partitions of all groups that are kept here.
+
+    Args:
+        runtime: time.
+        writer: stores what changes.
+        topics: the cluster's topics as they are now.
+        persister: brings share partitions to their coordinators.
+        retry_interval_ms: what could not be begun is tried again after so long.
+    """
+
+    def __init__(
+        self,
+        runtime: GroupRuntime,
+        writer: Writer[ShareGroup],
+        topics: Callable[[], TopicsImage],
+        persister: Persister,
+        retry_interval_ms: int,
+    ) -> None:
+        self._runtime = runtime
+        self._writer = writer
+        self._topics = topics
+        self._persister = persister
+        self._retry_interval_ms = retry_interval_ms
+
+    def assignable(self, group: ShareGroup) -> dict[bytes, list[int]]:
+        """The partitions of the topics that members read, as far as they are begun."""
+        image = self._topics()
+        result: dict[bytes, list[int]] = {}
+        for name in sorted(group.now.subscribed_topics()):
+            topic = image.find(name)
+            if topic is not None:
+                numbers = [
+                    number
+                    for number in range(topic.partition_count)
+                    if group.now.is_initialized(topic.topic_id, number)
+                ]
+                if numbers:
+                    result[topic.topic_id] = numbers
+        return result
+
+    # -- beginning ------------------------------------------------------------------------
+
+    def initialize(self, write: ShareGroupWrite) -> None:
+        """Have share partitions begun that members read and that are not begun yet."""
+        group = write.group
+        missing = self._missing(group)
+        if not missing:
+            return
+        now = group.now
+        write.put_share_partitions(
+            _united(now.initializing, missing), now.initialized, now.deleting
+        )
+        keys = [
+            (topic_id, each) for topic_id, topic in missing.items() for each in topic.partitions
+        ]
+        group.under_way.update(keys)
+        operations: list[Operation] = [
+            InitializeState(SharePartitionKey(group.group_id, topic_id, number), now.epoch)
+            for topic_id, number in keys
+        ]
+
+        def submitted() -> None:
+            self._submit(operations, partial(self._initialized, group, missing))
+
+        write.after_submit = submitted
+
+    def _missing(self, group: ShareGroup) -> dict[bytes, SharedTopic]:
+        image = self._topics()
+        missing: dict[bytes, SharedTopic] = {}
+        for name in group.now.subscribed_topics():
+            topic = image.find(name)
+            if topic is None:
+                continue
+            numbers = frozenset(
+                number
+                for number in range(topic.partition_count)
+                if not group.now.is_initialized(topic.topic_id, number)
+                and (topic.topic_id, number) not in group.under_way
+            )
+            if numbers:
+                missing[topic.topic_id] = SharedTopic(name, numbers)
+        return missing
+
+    def _initialized(
+        self, group: ShareGroup, begun: Mapping[bytes, SharedTopic], answers: PartitionAnswers
+    ) -> None:
+        """The share coordinators have answered: what they began may be assigned."""
+        done: dict[bytes, SharedTopic] = {}
+        for topic_id, topic in begun.items():
+            numbers = frozenset(
+                number for number in topic.partitions if not answers[topic_id, number].error
+            )
+            if numbers:
+                done[topic_id] = SharedTopic(topic.name, numbers)
+        failed = [key for key, answer in answers.items() if answer.error]
+        if failed:
+            logger.warning(
+                "%d share partitions of group %s could not be initialized: %s",
+                len(failed),
+                group.group_id,
+                answers[failed[0]].error.name,
+            )
+            self._runtime.schedule(self._retry_interval_ms, partial(self._try_again, group, failed))
+        if done and group.state.value != "Dead":
+            write = ShareGroupWrite(group)
+            now = group.now
+            write.put_share_partitions(
+                _reduced(now.initializing, done), _united(now.initialized, done), now.deleting
+            )
+            self._writer.submit(write, partial(self._assignable_changed, group, done))
+
+    def _assignable_changed(
+        self, group: ShareGroup, done: Mapping[bytes, SharedTopic], _error: ErrorCode
+    ) -> None:
+        for topic_id, topic in done.items():
+            group.under_way.difference_update((topic_id, each) for each in topic.partitions)
+        group.needs_refresh = True
+
+    def _try_again(self, group: ShareGroup, failed: Iterable[PartitionKey]) -> None:
+        group.under_way.difference_update(failed)
+        group.needs_refresh = True
+
+    # -- for administrators ---------------------------------------------------------------
+
+    def describe(
+        self, group: ShareGroup, partitions: Collection[PartitionKey], respond: AnswersCallback
+    ) -> None:
+        """Read where a group stands in some partitions."""
+        operations: list[Operation] = [
+            ReadStateSummary(SharePartitionKey(group.group_id, *key)) for key in partitions
+        ]
+        self._submit(operations, respond)
+
+    def alter(
+        self,
+        group: ShareGroup,
+        offsets: Mapping[PartitionKey, int],
+        names: Mapping[bytes, str],
+        respond: AnswersCallback,
+    ) -> None:
+        """Have a group without members begin at some offsets.
+
+        Args:
+            offsets: by topic id and partition.
+            names: of the topics, by their ids.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+        _require_empty(group)
+        write = ShareGroupWrite(group)
+        now = group.now
+        write.put_epoch(now.epoch + 1, now.metadata_hash)
+        begun: dict[bytes, SharedTopic] = {}
+        for topic_id, number in offsets:
+            numbers = begun[topic_id].partitions if topic_id in begun else frozenset()
+            begun[topic_id] = SharedTopic(names[topic_id], numbers | {number})
+        write.put_share_partitions(
+            _reduced(now.initializing, begun), _united(now.initialized, begun), now.deleting
+        )
+        operations: list[Operation] = [
+            InitializeState(SharePartitionKey(group.group_id, *key), now.epoch + 1, offset)
+            for key, offset in offsets.items()
+        ]
+
+        def stored(error: ErrorCode) -> None:
+            if error:
+                respond({key: StateAnswer(error) for key in offsets})
+            else:
+                self._submit(operations, respond)
+
+        self._writer.submit(write, stored)
+
+    def forget_topics(
+        self, group: ShareGroup, topic_ids: Collection[bytes], respond: Callable[[ErrorCode], None]
+    ) -> None:
+        """Forget where a group without members stands in some topics.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+        _require_empty(group)
+
+        def deleted(error: ErrorCode) -> None:
+            if error or group.members:
+                respond(error or ErrorCode.NON_EMPTY_GROUP)
+                return
+            write = ShareGroupWrite(group)
+            now = group.now
+            kept = {each: topic for each, topic in now.initialized.items() if each not in topic_ids}
+            write.put_share_partitions(now.initializing, kept, now.deleting)
+            self._writer.submit(write, respond)
+
+        self.delete_states(group, topic_ids, deleted)
+
+    def delete_states(
+        self, group: ShareGroup, topic_ids: Collection[bytes], respond: Callable[[ErrorCode], None]
+    ) -> None:
+        """Have the share coordinators forget a group's share partitions of some topics."""
+        operations: list[Operation] = [
+            DeleteState(SharePartitionKey(group.group_id, topic_id, number))
+            for topic_id in topic_ids
+            if topic_id in group.now.initialized
+            for number in group.now.initialized[topic_id].partitions
+        ]
+
+        def deleted(answers: PartitionAnswers) -> None:
+            respond(next((each.error for each in answers.values() if each.error), ErrorCode.NONE))
+
+        self._submit(operations, deleted)
+
+    def _submit(self, operations: Collection[Operation], respond: AnswersCallback) -> None:
+        """Have all done, and respond when the last is."""
+        answers: PartitionAnswers = {}
+        if not operations:
+            respond(answers)
+            return
+
+        def answered(key: SharePartitionKey, answer: StateAnswer) -> None:
+            answers[key.topic_id, key.partition] = answer
+            if len(answers) == len(operations):
+                respond(answers)
+
+        for operation in operations:
+            self._persister.submit(operation, partial(answered, operation.key))
+
+
+def _require_empty(group: ShareGroup) -> None:
+    if group.members:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group.group_id} is not empty.")
+
+
+def _united(
+    one: Mapping[bytes, SharedTopic], other: Mapping[bytes, SharedTopic]
+) -> dict[bytes, SharedTopic]:
+    result = dict(one)
+    for topic_id, topic in other.items():
+        former = result[topic_id].partitions if topic_id in result else frozenset()
+        result[topic_id] = SharedTopic(topic.name, former | topic.partitions)
+    return result
+
+
+def _reduced(
+    one: Mapping[bytes, SharedTopic], other: Mapping[bytes, SharedTopic]
+) -> dict[bytes, SharedTopic]:
+    result: dict[bytes, SharedTopic] = {}
+    for topic_id, topic in one.items():
+        left = topic.partitions
+        if topic_id in other:
+            left = left - other[topic_id].partitions
+        if left:
+            result[topic_id] = SharedTopic(topic.name, left)
+    return result

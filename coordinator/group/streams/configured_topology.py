@@ -1,0 +1,302 @@
+"""What a topology comes to in this cluster: how many tasks, and which internal topics are missing.
+
+Repartition topics get as many partitions as what is written to them has, topics that are read
+together get the same number, and changelogs one partition for each task. Source: KIP-1071;
+Kafka 4.3's InternalTopicManager, RepartitionTopics, CopartitionedTopicsEnforcer and
+ChangelogTopics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from ..consumer.topics import TopicsImage
+from .topology import InternalTopic, Subtopology, Topology, invalid_topology
+
+NAMES_SHOWN_MAX = 3
+TASKS_MAX = 20_000
+"""Of a topology. Tasks are what its subtopologies come to with their sources' partitions: a request
+of some kilobytes could make millions, and whoever assigns them holds everybody up."""
+
+
+class StatusCode(IntEnum):
+    """What a heartbeat's answer may say of the group (KIP-1071)."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+class Status(NamedTuple):
+    """One thing that is to be said of the group, and a sentence about it."""
+
+    code: StatusCode
+    detail: str
+
+
+class ConfiguredSubtopology(NamedTuple):
+    """A subtopology whose internal topics have their numbers of partitions.
+
+    Attributes:
+        subtopology: with the numbers of partitions that were decided upon.
+        task_count: how many tasks it has.
+    """
+
+    subtopology: Subtopology
+    task_count: int
+
+
+class ConfiguredTopology(NamedTuple):
+    """A topology, or why it cannot be run now.
+
+    Attributes:
+        subtopologies: by id, in order; None where topics do not go together.
+        missing: the internal topics that are to be made.
+        problem: None where all is there.
+    """
+
+    subtopologies: Mapping[str, ConfiguredSubtopology] | None
+    missing: tuple[InternalTopic, ...] = ()
+    problem: Status | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether tasks may be assigned."""
+        return self.problem is None
+
+
+class _Unfit(Exception):
+    """Topics do not go together."""
+
+    def __init__(self, code: StatusCode, detail: str) -> None:
+        super().__init__(detail)
+        self.status = Status(code, detail)
+
+
+def configure(topology: Topology, topics: TopicsImage) -> ConfiguredTopology:
+    """See what a topology comes to.
+
+    Raises:
+        KafkaError: STREAMS_INVALID_TOPOLOGY, it never comes to anything.
+    """
+    try:
+        return _configure(topology, topics)
+    except _Unfit as unfit:
+        return ConfiguredTopology(None, problem=unfit.status)
+
+
+def _configure(topology: Topology, topics: TopicsImage) -> ConfiguredTopology:
+    subtopologies = topology.subtopologies.values()
+    absent = sorted(
+        {
+            name
+            for subtopology in subtopologies
+            for name in subtopology.source_topics
+            if topics.find(name) is None
+        }
+    )
+    if absent:
+        raise _Unfit(
+            StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_shown(absent)} are missing."
+        )
+    counts = PartitionCounts(topics, _repartition_counts(subtopologies, topics))
+    _enforce_copartitioning(subtopologies, counts)
+    configured: dict[str, ConfiguredSubtopology] = {}
+    for subtopology_id, subtopology in sorted(topology.subtopologies.items()):
+        task_count = max((counts.of(name) for name in subtopology.sources), default=0)
+        if not task_count:
+            raise invalid_topology(f"No source topics found for subtopology {subtopology_id}")
+        configured[subtopology_id] = ConfiguredSubtopology(
+            subtopology._replace(
+                repartition_source_topics=tuple(
+                    topic._replace(partitions=topic.partitions or counts.decided[topic.name])
+                    for topic in subtopology.repartition_source_topics
+                ),
+                changelog_topics=tuple(
+                    topic._replace(partitions=task_count) for topic in subtopology.changelog_topics
+                ),
+            ),
+            task_count,
+        )
+    total = sum(each.task_count for each in configured.values())
+    if total > TASKS_MAX:
+        raise invalid_topology(
+            f"The topology has {total} tasks; this broker assigns at most {TASKS_MAX}."
+        )
+    missing = _missing_topics(configured, topics)
+    problem = None
+    if missing:
+        names = _shown([topic.name for topic in missing])
+        problem = Status(
+            StatusCode.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {names}"
+        )
+    return ConfiguredTopology(configured, missing, problem)
+
+
+class PartitionCounts:
+    """How many partitions topics have: those that are there, and those that are to be made.
+
+    Args:
+        topics: those that are there.
+        decided: numbers for topics that are to be made.
+    """
+
+    def __init__(self, topics: TopicsImage, decided: dict[str, int]) -> None:
+        self.decided = decided
+        self._topics = topics
+
+    def of(self, name: str) -> int:
+        """The number of a topic.
+
+        Raises:
+            KafkaError: STREAMS_INVALID_TOPOLOGY, nothing says it.
+        """
+        topic = self._topics.find(name)
+        count = self.decided.get(name) if topic is None else topic.partition_count
+        if count is None:
+            raise invalid_topology(f"Number of partitions is not set for topic: {name}")
+        return count
+
+
+def _repartition_counts(
+    subtopologies: Collection[Subtopology], topics: TopicsImage
+) -> dict[str, int]:
+    """Give repartition topics the most partitions that the readers' other sources have."""
+    counts = {
+        topic.name: topic.partitions
+        for subtopology in subtopologies
+        for topic in subtopology.repartition_source_topics
+        if topic.partitions
+    }
+    sinks = [
+        (name, subtopology)
+        for subtopology in subtopologies
+        for name in subtopology.repartition_sink_topics
+        if name not in counts
+    ]
+    while sinks:
+        left = []
+        for name, subtopology in sinks:
+            count = _largest_source(subtopology, counts, topics)
+            if count is None:
+                left.append((name, subtopology))
+            else:
+                counts.setdefault(name, count)
+        if len(left) == len(sinks):
+            raise invalid_topology(
+                "Failed to compute number of partitions for all repartition topics. There may be "
+                "loops in the topology that cannot be resolved."
+            )
+        sinks = left
+    for subtopology in subtopologies:
+        if any(topic.name not in counts for topic in subtopology.repartition_source_topics):
+            raise invalid_topology(
+                "Failed to compute number of partitions for all repartition topics, because a "
+                "repartition source topic is never used as a sink topic."
+            )
+    return counts
+
+
+def _largest_source(
+    subtopology: Subtopology, counts: Mapping[str, int], topics: TopicsImage
+) -> int | None:
+    known = [
+        counts[topic.name]
+        for topic in subtopology.repartition_source_topics
+        if topic.name in counts
+    ]
+    found = map(topics.find, subtopology.source_topics)
+    known += [topic.partition_count for topic in found if topic is not None]
+    return max(known, default=None)
+
+
+def _enforce_copartitioning(
+    subtopologies: Collection[Subtopology], counts: PartitionCounts
+) -> None:
+    """Give topics that are read together the same number of partitions."""
+    repartition = [
+        topic for subtopology in subtopologies for topic in subtopology.repartition_source_topics
+    ]
+    fixed = {topic.name for topic in repartition if topic.partitions}
+    flexible = {topic.name for topic in repartition if not topic.partitions}
+    for subtopology in subtopologies:
+        for group in subtopology.copartition_groups:
+            names = {subtopology.source_topics[place] for place in group.source_topics}
+            names |= {
+                subtopology.repartition_source_topics[place].name
+                for place in group.repartition_source_topics
+            }
+            if names:
+                counts.decided.update(_copartitioned(names, fixed, flexible, counts))
+
+
+def _copartitioned(
+    names: Collection[str], fixed: set[str], flexible: set[str], counts: PartitionCounts
+) -> dict[str, int]:
+    """The number of partitions for the repartition topics of one group."""
+    own = {name: counts.of(name) for name in sorted(names) if name in fixed or name in flexible}
+    others = {name: counts.of(name) for name in sorted(names) if name not in own}
+    if others:
+        number = _same(others)
+    elif fixed:
+        # Kafka compares all that are fixed, of other groups too.
+        number = _same({name: counts.of(name) for name in sorted(fixed)}, shown=own)
+    else:
+        number = max(own.values())
+    for name, count in own.items():
+        if name in fixed and count != number:
+            raise _Unfit(
+                StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Number of partitions [{count}] of repartition topic [{name}] doesn't match "
+                f"number of partitions [{number}] of the source topic.",
+            )
+    return dict.fromkeys(own, number)
+
+
+def _same(counts: Mapping[str, int], shown: Mapping[str, int] | None = None) -> int:
+    """The number that all have."""
+    if len(set(counts.values())) > 1:
+        text = ", ".join(f"{name}={count}" for name, count in sorted((shown or counts).items()))
+        raise _Unfit(
+            StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+            f"Following topics do not have the same number of partitions: [{{{text}}}]",
+        )
+    return next(iter(counts.values()))
+
+
+def _missing_topics(
+    configured: Mapping[str, ConfiguredSubtopology], topics: TopicsImage
+) -> tuple[InternalTopic, ...]:
+    """The internal topics that are not there; those that are must have the right number."""
+    expected = {
+        topic.name: topic
+        for each in configured.values()
+        for topic in (
+            *each.subtopology.repartition_source_topics,
+            *each.subtopology.changelog_topics,
+        )
+    }
+    missing = []
+    for name, topic in sorted(expected.items()):
+        found = topics.find(name)
+        if found is None:
+            missing.append(topic)
+        elif found.partition_count != topic.partitions:
+            raise _Unfit(
+                StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Existing topic {name} has different number of partitions: expected "
+                f"{topic.partitions}, found {found.partition_count}",
+            )
+    return tuple(missing)
+
+
+def _shown(names: Iterable[str]) -> str:
+    names = list(names)
+    text = ", ".join(names[:NAMES_SHOWN_MAX])
+    more = len(names) - NAMES_SHOWN_MAX
+    return f"{text} and {more} additional topics" if more > 0 else text

@@ -1,0 +1,163 @@
+"""The records of share partitions in `__share_group_state`: written, read and replayed.
+
+The key's number says which kind it is: 0 a snapshot, which is all of a state, 1 an update of it.
+Source: Kafka's ShareCoordinatorRecordHelpers and its message schemas as 4.3 writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol import internal as schemas
+from ...protocol.codec.message import Message
+from ...protocol.errors import EncodeError, ProtocolError
+from ...protocol.internal.versioned import SHARE_GROUP_STATE, decode_record, encode_record
+from ..log import CoordinatorRecord
+from .operations import SharePartitionKey, StateBatch, WriteState
+from .share_state import ShareState
+
+
+def snapshot_record(key: SharePartitionKey, state: ShareState) -> CoordinatorRecord:
+    """All of a state."""
+    value = schemas.ShareSnapshotValue
+    return _record(
+        schemas.ShareSnapshotKey(
+            group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
+        ),
+        value(
+            snapshot_epoch=state.snapshot_epoch,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+            create_timestamp=state.create_ms,
+            write_timestamp=state.write_ms,
+            state_batches=[
+                value.StateBatch(
+                    first_offset=first,
+                    last_offset=last,
+                    delivery_state=number,
+                    delivery_count=count,
+                )
+                for first, last, number, count in state.batches
+            ],
+        ),
+    )
+
+
+def update_record(
+    key: SharePartitionKey, snapshot_epoch: int, leader_epoch: int, write: WriteState
+) -> CoordinatorRecord:
+    """What changes in a state since its snapshot."""
+    value = schemas.ShareUpdateValue
+    return _record(
+        schemas.ShareUpdateKey(
+            group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
+        ),
+        value(
+            snapshot_epoch=snapshot_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=write.start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            state_batches=[
+                value.StateBatch(
+                    first_offset=first,
+                    last_offset=last,
+                    delivery_state=number,
+                    delivery_count=count,
+                )
+                for first, last, number, count in write.batches
+            ],
+        ),
+    )
+
+
+def tombstones(key: SharePartitionKey) -> list[CoordinatorRecord]:
+    """The share partition is gone."""
+    return [
+        _record(
+            schemas.ShareSnapshotKey(
+                group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
+            ),
+            None,
+        )
+    ]
+
+
+def _record(key: Message, value: Message | None) -> CoordinatorRecord:
+    try:
+        return CoordinatorRecord(*encode_record(SHARE_GROUP_STATE, key, value))
+    except EncodeError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+class ReplayedState:
+    """What the records of one share partition say, one after the other.
+
+    Attributes:
+        updates: how many there were since the last snapshot.
+        snapshot_offset: where the last snapshot is in the log.
+    """
+
+    __slots__ = ("snapshot_offset", "state", "updates")
+
+    def __init__(self, state: ShareState, snapshot_offset: int) -> None:
+        self.state = state
+        self.updates = 0
+        self.snapshot_offset = snapshot_offset
+
+
+def replay(
+    states: dict[SharePartitionKey, ReplayedState], key: bytes, value: bytes | None, offset: int
+) -> None:
+    """Let the states be what they are after a record.
+
+    Raises:
+        ProtocolError: it cannot be read.
+    """
+    record = decode_record(SHARE_GROUP_STATE, key, value)
+    if record is None:
+        raise ProtocolError("its key is of a kind that is not known")
+    name = SharePartitionKey(record.key.group_id, record.key.topic_id, record.key.partition)
+    if record.value is None:
+        states.pop(name, None)
+        return
+    batches = _batches(record.value.state_batches)
+    if record.kind == "ShareSnapshot":
+        states[name] = ReplayedState(_snapshot(record.value, batches), offset)
+        return
+    known = states.get(name)
+    if known is None:
+        known = states[name] = ReplayedState(
+            ShareState(record.value.snapshot_epoch, 0, record.value.leader_epoch), offset
+        )
+    known.updates += 1
+    known.state = known.state.updated(
+        record.value.leader_epoch,
+        record.value.start_offset,
+        record.value.delivery_complete_count,
+        batches,
+    )
+
+
+def _snapshot(value: schemas.ShareSnapshotValue, batches: Iterable[StateBatch]) -> ShareState:
+    return ShareState(
+        value.snapshot_epoch,
+        value.state_epoch,
+        value.leader_epoch,
+        value.start_offset,
+        value.delivery_complete_count,
+        tuple(batches),
+        value.create_timestamp,
+        value.write_timestamp,
+    )
+
+
+def _batches(
+    batches: Iterable[schemas.ShareSnapshotValue.StateBatch | schemas.ShareUpdateValue.StateBatch],
+) -> list[StateBatch]:
+    return [
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in batches
+    ]

@@ -1,0 +1,63 @@
+"""Work that can be done in steps: a generator that yields after each item.
+
+How it is shared out among all that waits is the business of `long_work.py`. Here is nothing of a
+loop, so that state machines, and what reads log files without a broker, can be written so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+ItemT = TypeVar("ItemT")
+KeyT = TypeVar("KeyT", bound=Hashable)
+ResultT = TypeVar("ResultT")
+
+Steps: TypeAlias = Generator[None, None, ResultT]
+"""Work that yields after each of its items, of some microseconds, and returns its result."""
+
+ITEMS_AT_LEAST: Final = 64
+"""So many are done whatever the clock says: small work is one step on a busy machine, too."""
+
+
+def map_in_steps(
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT]
+) -> Steps[list[ResultT]]:
+    """What a function makes of each item, as work that yields after each."""
+    made = []
+    for item in items:
+        made.append(function(item))
+        yield
+    return made
+
+
+def count_in_steps(items: Iterable[KeyT]) -> Steps[Counter[KeyT]]:
+    """How often each item is there, as work that yields after each."""
+    counts: Counter[KeyT] = Counter()
+    for item in items:
+        counts[item] += 1
+        yield
+    return counts
+
+
+def count_items(count: int) -> Steps[None]:
+    """Have what was done in one go count as so many items of a step."""
+    for _ in range(count):
+        yield
+
+
+def in_batches(items: Sequence[ItemT], size: int) -> Iterator[Sequence[ItemT]]:
+    """The items in their order, so many at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def run_at_once(work: Steps[ResultT]) -> ResultT:
+    """Run some work to its end without a pause, where nobody waits."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: ResultT = done.value
+            return result

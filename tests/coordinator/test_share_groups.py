@@ -1,0 +1,304 @@
+"""Members of share groups: epochs, assignments, sessions, and what another broker finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.consumer_bench import GROUP, ORDERS, PAYMENTS, Topics
+from support.memory_log import PARTITIONS, MemoryLog
+
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.coordinator.group.assignor.assignor import GroupSpec, MemberSpec
+from odradek.coordinator.group.assignor.simple import SimpleAssignor
+from odradek.coordinator.group.classic.messages import JoinRequest, MemberProtocol
+from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
+from odradek.coordinator.group.coordinator import GroupCoordinator
+from odradek.coordinator.group.runtime import GroupRuntime
+from odradek.coordinator.group.settings import GroupSettings
+from odradek.coordinator.group.share.settings import ShareGroupSettings
+from odradek.coordinator.group.share.share_groups import ShareHeartbeat, ShareHeartbeatAnswer
+from odradek.coordinator.share.operations import (
+    DeleteState,
+    InitializeState,
+    Operation,
+    StateAnswer,
+    StateCallback,
+)
+from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
+from odradek.runtime.timers import Timers
+
+
+class Persister:
+    """Begins every share partition at once, unless it is to fail.
+
+    Attributes:
+        operations: what was requested.
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.error = ErrorCode.NONE
+
+    def submit(self, operation: Operation, respond: StateCallback) -> None:
+        self.operations.append(operation)
+        respond(StateAnswer(self.error))
+
+
+class Bench:
+    """A group coordinator on a log in memory; every call flushes what it appended."""
+
+    def __init__(self) -> None:
+        self.log = MemoryLog()
+        self.clock = ManualClock(1_700_000_000_000)
+        self.topics = Topics()
+        self.topics.put("orders", ORDERS, 4)
+        self.topics.put("payments", PAYMENTS, 2)
+        self.persister = Persister()
+        self.restart()
+
+    def restart(self) -> None:
+        """A new broker on the same log."""
+        self.timers = Timers()
+        runtime = GroupRuntime(GroupSettings(), self.clock, self.timers, random.Random(3), self.log)
+        self.coordinator = GroupCoordinator(
+            runtime,
+            lambda: PARTITIONS,
+            lambda: self.topics,
+            ConsumerGroupSettings(),
+            None,
+            ShareGroupSettings(max_size=3, assignment_interval_ms=0),
+            self.persister,
+        )
+        for partition in range(PARTITIONS):
+            self.coordinator.note_leadership(partition, 0, is_leader=True)
+        self.advance(0)
+
+    def advance(self, milliseconds: int) -> None:
+        self.clock.advance(milliseconds)
+        self.timers.run_due(self.clock.monotonic_ms())
+        self.log.flush()
+
+    def beat(self, member_id: str, epoch: int, *topics: str) -> ShareHeartbeatAnswer:
+        answers: list[ShareHeartbeatAnswer] = []
+        names = frozenset(topics) or None
+        try:
+            self.coordinator.share.heartbeat(
+                ShareHeartbeat(GROUP, member_id, epoch, None, names), answers.append
+            )
+        except KafkaError as refusal:
+            return ShareHeartbeatAnswer(refusal.code)
+        self.log.flush()
+        (answer,) = answers
+        return answer
+
+    def joined(self, member_id: str, *topics: str) -> ShareHeartbeatAnswer:
+        """The answer that tells a new member what it reads."""
+        first = self.beat(member_id, 0, *topics)
+        assert first.error is ErrorCode.NONE
+        return self.beat(member_id, first.member_epoch)
+
+    def delete(self) -> ErrorCode:
+        errors: list[ErrorCode] = []
+        run_at_once(self.coordinator.delete_group(GROUP, errors.append))
+        self.log.flush()
+        (error,) = errors
+        return error
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_member_reads_what_the_share_coordinator_has_begun(bench: Bench) -> None:
+    first = bench.beat("m1", 0, "orders", "missing")
+    assert (first.member_epoch, first.assignment) == (1, {})
+    assert {each.key[1:] for each in bench.persister.operations} == {
+        (ORDERS, number) for number in range(4)
+    }
+
+    second = bench.beat("m1", 1)
+
+    assert (second.member_epoch, second.assignment) == (2, {ORDERS: {0, 1, 2, 3}})
+    assert bench.beat("m1", 2).assignment is None
+
+
+def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.joined("m1", "payments").assignment is None
+    assert len(bench.persister.operations) == 2
+    bench.persister.error = ErrorCode.NONE
+
+    bench.advance(30_000)
+
+    assert bench.beat("m1", 1).error is ErrorCode.NONE
+    assert len(bench.persister.operations) == 4
+    assert bench.beat("m1", 1).assignment == {PAYMENTS: {0, 1}}
+
+
+def test_a_new_partition_is_begun_and_assigned(bench: Bench) -> None:
+    epoch = bench.joined("m1", "payments").member_epoch
+    bench.topics.put("payments", PAYMENTS, 3)
+    bench.coordinator.topics_changed(frozenset({"payments"}), has_new=False)
+
+    epoch = bench.beat("m1", epoch).member_epoch
+
+    assert bench.beat("m1", epoch).assignment == {PAYMENTS: {0, 1, 2}}
+
+
+def test_more_members_than_partitions_share_them(bench: Bench) -> None:
+    bench.topics.put("one", b"1" * 16, 1)
+    epochs = {each: bench.joined(each, "one").member_epoch for each in ("m1", "m2", "m3")}
+    for member_id in ("m1", "m2"):
+        epochs[member_id] = bench.beat(member_id, epochs[member_id]).member_epoch
+
+    group = bench.coordinator.share_groups[0]
+
+    assigned = [member.assigned for member in group.members.values()]
+    assert assigned == [{b"1" * 16: {0}}] * 3
+    assert bench.beat("m4", 0, "one").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_silent_members_are_fenced_and_may_come_again(bench: Bench) -> None:
+    epoch = bench.joined("m1", "orders").member_epoch
+    bench.advance(30_000)
+    assert bench.beat("m1", epoch).error is ErrorCode.NONE
+    bench.advance(44_000)
+    assert bench.coordinator.share.describe(GROUP).state == "Stable"
+
+    bench.advance(2_000)
+
+    assert bench.beat("m1", epoch).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.coordinator.share.describe(GROUP).state == "Empty"
+    assert bench.beat("m1", 0, "orders").error is ErrorCode.NONE
+
+
+def test_epochs_are_checked(bench: Bench) -> None:
+    assert bench.beat("m1", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
+    epoch = bench.joined("m1", "orders").member_epoch
+    assert bench.beat("m1", epoch - 1).error is ErrorCode.NONE
+    assert bench.beat("m1", epoch + 1).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert bench.beat("m2", epoch).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.beat("", 0, "orders").error is ErrorCode.INVALID_REQUEST
+    assert bench.beat("m3", 0).error is ErrorCode.INVALID_REQUEST
+    assert bench.beat("m1", -2).error is ErrorCode.INVALID_REQUEST
+
+
+def test_another_broker_finds_all_of_the_group(bench: Bench) -> None:
+    bench.joined("m1", "orders", "payments")
+    before = bench.coordinator.share_groups[0].image()
+
+    bench.restart()
+
+    (group,) = bench.coordinator.share_groups
+    assert group.image() == before
+    assert bench.beat("m1", group.members["m1"].member_epoch).error is ErrorCode.NONE
+    assert len(bench.persister.operations) == 6, "nothing is begun twice"
+
+
+def test_a_refused_write_leaves_nothing_behind(bench: Bench) -> None:
+    bench.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert bench.beat("m1", 0, "orders").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.coordinator.share_groups == []
+    bench.log.fail_with = ErrorCode.NONE
+    assert bench.beat("m1", 0, "orders").member_epoch == 1
+
+
+def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:
+    epoch = bench.joined("m1", "payments").member_epoch
+    assert bench.beat("m1", epoch).error is ErrorCode.NONE
+    with pytest.raises(KafkaError) as refused:
+        bench.delete()
+    assert refused.value.code is ErrorCode.NON_EMPTY_GROUP
+    assert bench.beat("m1", -1).member_epoch == -1
+
+    assert bench.delete() is ErrorCode.NONE
+
+    deleted = [each.key for each in bench.persister.operations if isinstance(each, DeleteState)]
+    assert {key[1:] for key in deleted} == {(PAYMENTS, 0), (PAYMENTS, 1)}
+    bench.restart()
+    assert bench.coordinator.share_groups == []
+
+
+def test_groups_of_other_types_keep_out(bench: Bench) -> None:
+    bench.joined("m1", "orders")
+    request = JoinRequest(
+        group_id=GROUP,
+        member_id="",
+        group_instance_id=None,
+        client_id="client",
+        client_host="/127.0.0.1",
+        protocol_type="consumer",
+        protocols=(MemberProtocol("range", b""),),
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+    )
+    with pytest.raises(KafkaError) as refused:
+        bench.coordinator.join_group(request, lambda _: None)
+    assert refused.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    listed = run_at_once(bench.coordinator.list_groups([], ["share"]))
+    assert [(each.group_id, each.group_type, each.state) for each in listed] == [
+        (GROUP, "share", "Stable")
+    ]
+
+
+def test_offsets_are_altered_while_nobody_reads(bench: Bench) -> None:
+    bench.joined("m1", "payments")
+    group = bench.coordinator.share_groups[0]
+    with pytest.raises(KafkaError):
+        bench.coordinator.share.partitions.alter(
+            group, {(PAYMENTS, 0): 7}, {PAYMENTS: "payments"}, lambda _: None
+        )
+    bench.beat("m1", -1)
+    epoch = group.now.epoch
+
+    bench.coordinator.share.partitions.alter(
+        group, {(PAYMENTS, 0): 7}, {PAYMENTS: "payments"}, lambda _: None
+    )
+    bench.log.flush()
+
+    last = bench.persister.operations[-1]
+    assert last == InitializeState(last.key, epoch + 1, 7)
+
+
+# -- the assignor -------------------------------------------------------------------------------
+
+
+@given(
+    st.dictionaries(
+        st.text("abc", min_size=1, max_size=3),
+        st.sets(st.sampled_from([ORDERS, PAYMENTS]), min_size=1),
+        min_size=1,
+        max_size=9,
+    ),
+    st.integers(1, 12),
+    st.integers(1, 3),
+)
+def test_every_partition_is_read_and_every_member_reads(
+    subscriptions: dict[str, set[bytes]], orders: int, payments: int
+) -> None:
+    counts = {ORDERS: orders, PAYMENTS: payments}
+    read = set().union(*subscriptions.values())
+    spec = GroupSpec({each: MemberSpec(topics) for each, topics in subscriptions.items()})
+
+    targets = SimpleAssignor().assign(spec, {each: counts[each] for each in read})
+
+    assert targets.keys() == subscriptions.keys()
+    for member_id, target in targets.items():
+        assert target
+        assert target.keys() <= subscriptions[member_id]
+    assert {
+        (topic, number)
+        for target in targets.values()
+        for topic in target
+        for number in target[topic]
+    } == {(topic, number) for topic in read for number in range(counts[topic])}
+    again = SimpleAssignor().assign(
+        GroupSpec({each: MemberSpec(subscriptions[each], targets[each]) for each in subscriptions}),
+        {each: counts[each] for each in read},
+    )
+    assert again == targets or any(len(topics) < len(read) for topics in subscriptions.values())
