@@ -109,13 +109,16 @@ $(NEWEST_SPARK)/installed.stamp: constraints-newest-spark.txt $(VENV)/test.stamp
 
 # So do the packages for Kerberos, Python's and KafkaJS', which are compiled: without them all else is
 # tested as most have it.
+# node-gyp is told of Node's headers where Node brought them: else it fetches them.
+$(KERBEROS)/installed.stamp: NODE_HEADERS = node=$$(dirname "$$(dirname "$$(readlink -f "$$(command -v node)")")"); \
+	[ ! -e "$$node/include/node/node.h" ] || export npm_config_nodedir="$$node";
 $(KERBEROS)/installed.stamp: $(MANIFEST) tests/kerberos/node/package-lock.json $(VENV)/test.stamp
 	@PYTHON=$(BIN)/python .ci/need cc c++ krb5-config Python.h node npm
 	@echo 'Compiling the packages for Kerberos into $(KERBEROS) (once)...' >&2
 	@rm -rf $(KERBEROS)
 	@$(PIP) install --target $(KERBEROS) -c constraints.txt gssapi
 	@mkdir $(KERBEROS)/node && cp tests/kerberos/node/*.json $(KERBEROS)/node
-	@cd $(KERBEROS)/node && npm ci --no-audit --no-fund --silent --fetch-retries=5
+	@cd $(KERBEROS)/node && $(NODE_HEADERS) npm ci --no-audit --no-fund --silent --fetch-retries=5
 	@touch $@
 
 # --- Running ---------------------------------------------------------------------------------
