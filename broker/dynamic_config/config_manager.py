@@ -91,7 +91,8 @@ class ConfigManager:
         self._passwords = passwords
         self._appliers: dict[str, Apply] = {}
         self._apply_quotas: Apply | None = None
-        self._applying = trio.Lock()
+        self.applying: Final = trio.Lock()
+        """Held while settings are read and put in force: what is read later, is applied later."""
         self._notifications = ChangeNotifications(
             store, clock, start_task, znodes.CONFIG_CHANGES, self._act_on
         )
@@ -170,7 +171,7 @@ class ConfigManager:
             await self._read_and_apply(entity_path(entity_type, entity_name), entity_name, apply)
 
     async def _read_and_apply(self, path: str, name: str, apply: Apply) -> None:
-        async with self._applying:  # what is read later is applied later
+        async with self.applying:
             try:
                 _node, overrides = await self._read(path)
             except znodes.CorruptNode as error:

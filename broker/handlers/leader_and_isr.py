@@ -14,6 +14,8 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...common.errors import ErrorCode
 from ...common.partition_state import PartitionState
 from ...common.topic_partition import TopicPartition
@@ -49,6 +51,16 @@ async def handle_leader_and_isr(
     require_current_broker_epoch(context, body.broker_epoch)
     await require_known_controller(context, body.controller_epoch)
     topics = await run_in_steps(named_topics(body))
+    # Settings that were read before a change, of a log that is made behind it, would stay.
+    async with context.config_manager.applying:
+        errors, topic_ids = await _become_leader_or_follower(context, body, topics)
+    return await run_in_steps(_answer(request.api_version, errors, topic_ids))
+
+
+async def _become_leader_or_follower(
+    context: HandlerContext, body: messages.LeaderAndIsrRequest, topics: Collection[str]
+) -> tuple[dict[TopicPartition, ErrorCode], dict[str, bytes]]:
+    """Returns the errors of the partitions, and the ids of the topics."""
     configs = await read_topic_overrides(context.metadata_store, topics)
     states = await run_in_steps(decode_leader_and_isr(body, lambda topic: configs.get(topic, {})))
     unwritten = await find_unwritten(context, states, lambda each: _known_epochs(context, each))
@@ -79,7 +91,7 @@ async def handle_leader_and_isr(
         )
     if body.type == FULL:
         context.replica_manager.keep_only(body.controller_epoch, named)
-    return await run_in_steps(_answer(request.api_version, errors, topic_ids))
+    return errors, topic_ids
 
 
 def _known_epochs(context: HandlerContext, topic_partition: TopicPartition) -> KnownEpochs:

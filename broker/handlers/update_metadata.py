@@ -12,7 +12,7 @@ Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.partition_state import PartitionState
@@ -21,7 +21,7 @@ from ...controller.channel.codec import decode_update_metadata, named_topics
 from ...metadata.metadata_cache import MetadataCache, MetadataUpdate
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
-from ...runtime.steps import Steps, map_in_steps
+from ...runtime.steps import Steps
 from ..dynamic_config.topic_overrides import read_topic_overrides
 from ..interbroker.broker_requests import (
     KnownEpochs,
@@ -46,25 +46,25 @@ async def handle_update_metadata(
     await require_known_controller(context, body.controller_epoch)
     cache = context.metadata_cache
     topics = await run_in_steps(named_topics(body))
-    news = topics - cache.snapshot.topic_configs.keys()
-    read = await read_topic_overrides(context.metadata_store, news) if news else {}
-    known = cache.snapshot.topic_configs
-    steps = decode_update_metadata(body, lambda topic: known.get(topic) or read.get(topic, {}))
-    update = await run_in_steps(steps)
-    unwritten = await find_unwritten(
-        context, update.partition_states, lambda each: _known_epochs(cache, each)
-    )
-    if unwritten:
-        update = await run_in_steps(_without(update, unwritten, cache))
-    if cache.snapshot.topic_configs is not known:
-        configs = {**read, **cache.snapshot.topic_configs}
-        update = await run_in_steps(_with_configs(update, configs))
-    is_done = False
-    while not is_done:  # begun again where something else has changed the snapshot meanwhile
-        prepared = await run_in_steps(cache.prepare(update))
-        if not context.replica_manager.admit_controller(body.controller_epoch):
-            raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
-        is_done = cache.commit(prepared, request.correlation_id)
+    # A change of settings between reading those of a new topic and knowing the topic would find no
+    # topic to change, and the settings read before it would stay.
+    async with context.config_manager.applying:
+        known = cache.snapshot.topic_configs
+        news = topics - known.keys()
+        read = await read_topic_overrides(context.metadata_store, news) if news else {}
+        steps = decode_update_metadata(body, lambda topic: known.get(topic) or read.get(topic, {}))
+        update = await run_in_steps(steps)
+        unwritten = await find_unwritten(
+            context, update.partition_states, lambda each: _known_epochs(cache, each)
+        )
+        if unwritten:
+            update = await run_in_steps(_without(update, unwritten, cache))
+        is_done = False
+        while not is_done:  # begun again where something else has changed the snapshot meanwhile
+            prepared = await run_in_steps(cache.prepare(update))
+            if not context.replica_manager.admit_controller(body.controller_epoch):
+                raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
+            is_done = cache.commit(prepared, request.correlation_id)
     if prepared.deleted:
         coordinator = context.coordinators.group
         await run_in_steps(coordinator.delete_partition_offsets(prepared.deleted))
@@ -90,14 +90,4 @@ def _without(
         if kept is not None:
             states.append(kept)
         yield
-    return update._replace(partition_states=states)
-
-
-def _with_configs(
-    update: MetadataUpdate, configs: Mapping[str, Mapping[str, str]]
-) -> Steps[MetadataUpdate]:
-    """The update, where settings were changed while it was read."""
-    states = yield from map_in_steps(
-        lambda state: state._replace(config=configs.get(state.topic, {})), update.partition_states
-    )
     return update._replace(partition_states=states)

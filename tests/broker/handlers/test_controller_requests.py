@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 
 from odradek.broker.request.dispatch import LONG_FRAME_BYTES
 from odradek.client.errors import ConnectError
@@ -346,6 +347,44 @@ async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench"
     assert served > 5
     assert (await bench.client.receive(6, 8)).error_code == ErrorCode.NONE
     assert bench.broker.metadata_cache.partition_count("topic-50") == 100
+
+
+@pytest.mark.parametrize("is_update", [True, False])
+async def test_settings_that_change_while_their_topic_is_made_known_are_in_force(
+    bench: "Bench", monkeypatch: pytest.MonkeyPatch, is_update: bool
+) -> None:
+    broker = bench.broker
+    store = broker.metadata_store
+    path = znodes.topic_config_path("t")
+    get_many = store.get_many
+
+    async def change() -> None:
+        await broker.config_manager.alter("topics", "t", lambda present: {"retention.ms": "1234"})
+
+    async with trio.open_nursery() as nursery:
+
+        async def read(paths: Sequence[str]) -> Sequence[StoredNode | None]:
+            """The settings change when they have been read, and before anything is made of them."""
+            found = await get_many(paths)
+            if path in paths:
+                monkeypatch.setattr(store, "get_many", get_many)
+                nursery.start_soon(change)
+                while (await get_many([path]))[0] is None:
+                    await trio.testing.wait_all_tasks_blocked()
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            return found
+
+        monkeypatch.setattr(store, "get_many", read)
+        if is_update:
+            await update(bench, reported("t", 1))
+        else:
+            await lead(bench, 1, 5)
+    if is_update:
+        assert broker.metadata_cache.topic_config("t") == {"retention.ms": "1234"}
+    else:
+        log = broker.log_manager.get_log(TopicPartition("t", 0))
+        assert log is not None
+        assert log.config.retention_ms == 1234
 
 
 async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
