@@ -20,6 +20,7 @@ from typing import Any
 import trio
 
 from odradek.broker.broker import Broker
+from odradek.broker.network.epoll_transport import MEASURED_TURNS_MIN
 from odradek.broker.start import Environment, make_broker
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.headers import read_response_header, request_header
@@ -79,6 +80,8 @@ class Client:
         self._transport = server._epoll
         make_connection = server._connection_factory(LISTENER)
         self._link = self._transport.adopt(accepted, "127.0.0.1:50000", make_connection)
+        # How long a new connection's turns are measured would depend on how fast the machine is.
+        self._link.measured_turns = MEASURED_TURNS_MIN
         self._events = [(self._link.fd, select.EPOLLIN)]
         self._received = bytearray()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,6 +37,8 @@ RECORDS = 60 * QUOTA // VALUE_BYTES
 LOOK_SECONDS = 0.1
 BEGUN_SECONDS_MAX = 120.0
 DEVIATION_MAX = 0.05
+ATTEMPTS = 3
+"""A client that a busy machine held up is measured again, with fewer others beside it."""
 COORDINATOR_COMES = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -152,17 +154,18 @@ def bytes_in_time(count: Callable[[], int]) -> int:
     return count() * VALUE_BYTES
 
 
-def rates(at: Endpoint) -> dict[str, float]:
+def rates(at: Endpoint, names: Iterable[str], attempt: int) -> dict[str, float]:
     """Each client's rate, as a share of its quota."""
     admin = AdminClient({"bootstrap.servers": at.bootstrap})
-    names = [f"{what}-{language}" for what in ("produce", "consume") for language in CLIENTS]
-    topics = {name: name if name.startswith("produce") else "filled" for name in names}
-    created = admin.create_topics([NewTopic(each, 1, 1) for each in set(topics.values())])
+    filled = f"filled-{attempt}"
+    clients = {name: f"{name}-{attempt}" for name in names}
+    topics = {name: clients[name] if name.startswith("produce") else filled for name in names}
+    created = admin.create_topics([NewTopic(each, 1, 1) for each in {filled, *topics.values()}])
     for future in created.values():
         future.result()
-    fill(at.bootstrap, "filled")
-    for name in names:
-        command = (sys.executable, "-m", "odradek", "quotas", "set", "--client-id", name)
+    fill(at.bootstrap, filled)
+    for client in clients.values():
+        command = (sys.executable, "-m", "odradek", "quotas", "set", "--client-id", client)
         quotas = (f"producer_byte_rate={QUOTA}", f"consumer_byte_rate={QUOTA}")
         address = ("--bootstrap-server", at.bootstrap)
         subprocess.run([*command, *quotas, *address], check=True, capture_output=True)
@@ -170,7 +173,8 @@ def rates(at: Endpoint) -> dict[str, float]:
     def measure(name: str) -> float:
         what, language = name.split("-")
         partition = TopicPartition(topics[name], 0)
-        look = Consumer({"bootstrap.servers": at.bootstrap, "group.id": name})
+        client = clients[name]
+        look = Consumer({"bootstrap.servers": at.bootstrap, "group.id": client})
 
         def count() -> int:
             if what == "produce":
@@ -182,13 +186,13 @@ def rates(at: Endpoint) -> dict[str, float]:
                     if error.args[0].code() not in COORDINATOR_COMES:
                         raise
 
-        with CLIENTS[language](at, what, partition.topic, name):
+        with CLIENTS[language](at, what, partition.topic, client):
             counted = bytes_in_time(count)
         look.close()
         return counted / QUOTA / SECONDS
 
-    with ThreadPoolExecutor(len(names)) as pool:
-        return dict(zip(names, pool.map(measure, names), strict=True))
+    with ThreadPoolExecutor(len(clients)) as pool:
+        return dict(zip(clients, pool.map(measure, clients), strict=True))
 
 
 def test_rates_are_those_of_apache_kafka(
@@ -201,10 +205,18 @@ def test_rates_are_those_of_apache_kafka(
             stack.enter_context(start_odradek(tmp_path / "odradek", settings)),
         ]
         endpoints = [Endpoint(each.bootstrap, java_command, go_program) for each in brokers]
-        with ThreadPoolExecutor(2) as pool:
-            of_kafka, of_odradek = pool.map(rates, endpoints)
-    shown = {name: (of_odradek[name], of_kafka[name]) for name in of_kafka}
-    print("shares of the quota, odradek's and Kafka's:", shown)
-    assert {
-        name: both for name, both in shown.items() if abs(both[0] / both[1] - 1) > DEVIATION_MAX
-    } == {}
+        differ = [f"{what}-{language}" for what in ("produce", "consume") for language in CLIENTS]
+        for attempt in range(ATTEMPTS):
+            with ThreadPoolExecutor(2) as pool:
+                of_kafka, of_odradek = pool.map(rates, endpoints, [differ] * 2, [attempt] * 2)
+            shown = {name: (of_odradek[name], of_kafka[name]) for name in differ}
+            print("shares of the quota, odradek's and Kafka's:", shown)
+            differ = [name for name in differ if deviation(*shown[name]) > DEVIATION_MAX]
+            if not differ:
+                break
+    assert not differ, {name: shown[name] for name in differ}
+
+
+def deviation(ours: float, kafkas: float) -> float:
+    """By what part of Kafka's rate ours differs from it."""
+    return abs(ours / kafkas - 1)

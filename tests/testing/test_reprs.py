@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 import odradek.testing
 from odradek.testing import Broker, Cluster, KafkaContainer, Recorder, faults
@@ -86,6 +86,7 @@ def test_groups_and_transactions_are_shown_in_words(broker: Broker) -> None:
             f"committed: member {member.member_id} of client ship with orders-0>"
         )
         assert repr(member) == f"<member {member.member_id} of client ship with orders-0>"
+        consumer.position(TopicPartition("orders", 0))  # waits for it: none, and none is committed
         consumer.commit()
         assert ", 0 behind: member " in repr(broker.group("shippers"))
     broker.wait_until(group_empty("shippers"))
