@@ -52,14 +52,16 @@ _LANGUAGES: Final = {
 }
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Show mkdocstrings the packages alone, since it looks at every file that lies below."""
+def on_startup(command: str, dirty: bool) -> None:
+    """Show mkdocstrings the packages alone, since it looks at every file that lies below.
+
+    It does so by itself where the folder is not there yet when it begins.
+    """
     shutil.rmtree(PACKAGE, ignore_errors=True)
     PACKAGE.mkdir(parents=True)
     shutil.copy(ROOT / "__init__.py", PACKAGE)
     for package in ROOT.glob("[a-z]*/__init__.py"):
         (PACKAGE / package.parent.name).symlink_to(package.parent)
-    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
