@@ -53,10 +53,9 @@ def _look_through(
 ) -> Steps[Parked]:
     """Take up a heartbeat that says what its member reads or owns, thousands of topics maybe."""
     body = request.body
-    for name in body.subscribed_topic_names or ():
-        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-            return _refuse(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        yield
+    names = body.subscribed_topic_names or ()
+    if not (yield from context.admission.may_describe_all(request, names)):
+        return _refuse(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     owned: dict[bytes, set[int]] | None = None
     if body.topic_partitions is not None:
         owned = {}

@@ -36,10 +36,8 @@ def handle_share_group_heartbeat(
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         check_member_id(body.member_id)
         names = body.subscribed_topic_names
-        for name in names or ():
-            if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            yield
+        if not (yield from context.admission.may_describe_all(request, names or ())):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         context.coordinators.group.share.heartbeat(
             ShareHeartbeat(
                 body.group_id,

@@ -131,10 +131,8 @@ def _check_topics(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
             f"Topic names {','.join(invalid)} are not valid topic names.",
         )
-    for name in names:
-        yield
-        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if not (yield from context.admission.may_describe_all(request, names)):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _tasks(

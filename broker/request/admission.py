@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...runtime.steps import Steps
 from .authorization import Authorizations, AuthorizeSomewhere, IsBroker, without_authorizer
 from .requests import Request
@@ -84,3 +86,11 @@ class Admission:
     ) -> bool:
         """Whether a request's principal may do something; see `Authorize`."""
         return self._authorize(request, operation, resource_type, resource_name)
+
+    def may_describe_all(self, request: Request[object], topics: Iterable[str]) -> Steps[bool]:
+        """Whether a request's principal may see all of these topics; each refusal is logged."""
+        are_seen = True
+        for topic in topics:
+            are_seen &= self._authorize(request, "DESCRIBE", "TOPIC", topic)
+            yield
+        return are_seen

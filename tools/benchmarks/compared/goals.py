@@ -101,6 +101,7 @@ GOALS = [
         for compression in COMPRESSIONS
         for goal in _consumed(f"ConsumerPerformance {size}, {compression}")
     ),
+    *(Goal(f"ShareConsumerPerformance {size}", "rate", KAFKA, 1.0) for size in SIZES.values()),
     *_round_trip("p50_ms"),
     *_round_trip("p99_ms"),
     Goal("start", "ready_s", KAFKA, 0.1, at_most=True, floor=0.13),

@@ -74,6 +74,8 @@ class ApacheKafka(Peer):
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": "1",
         }
         if number == 1:
             settings["process.roles"] = "broker,controller"

@@ -17,6 +17,7 @@ from .performance import (
     consumer_performance,
     memory_after_a_gigabyte,
     producer_performance,
+    share_consumer_performance,
     three_brokers,
 )
 from .round_trips import confluent_round_trip, kafka_python_round_trip
@@ -37,6 +38,7 @@ ONE_BROKER = [
         for compression in COMPRESSIONS
     ),
     *(consumer_performance(size, each) for size in SIZES for each in COMPRESSIONS),
+    *map(share_consumer_performance, SIZES),
     kafka_python_round_trip(),
     confluent_round_trip(),
     confluent_round_trip(PARTITIONS_MANY),
@@ -60,6 +62,9 @@ def warm_ups(loads: Sequence[ComparedLoad]) -> list[ComparedLoad]:
         return [load for load in THREE_BROKERS if load.name in names]
     if names <= {load.name for load in SPARK}:
         return []
-    tools = [producer_performance(100, "1"), consumer_performance(100)]
+    tools = [
+        *(producer_performance(100, "1"), consumer_performance(100)),
+        share_consumer_performance(100),
+    ]
     kinds = {name.split()[0] for name in names}
     return [small_produce(16, 1), *(load for load in tools if load.name.split()[0] in kinds)]

@@ -1,4 +1,4 @@
-"""Kafka's own ProducerPerformance and ConsumerPerformance, as fast as they go."""
+"""Kafka's own ProducerPerformance and its tools for consumers, as fast as they go."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SIZES = {100: "100 B", 1000: "1 KB"}
 COMPRESSIONS = ("none", "lz4", "zstd")
 ACKS = ("1", "all")
 GIGABYTE = 1 << 30
-COLUMNS_MIN = 10
-"""Of a line of ConsumerPerformance that has figures."""
+COLUMNS_MIN = 7
+"""Of a line of a consumer's tool that has figures."""
 
 
 def producer_performance(record_bytes: int, acks: str, compression: str = "none") -> ComparedLoad:
@@ -37,6 +37,23 @@ def consumer_performance(record_bytes: int, compression: str = "none") -> Compar
             return _consumed(peer, tools, topic, tools.count(RECORDS[record_bytes]))
 
     return ComparedLoad(f"ConsumerPerformance {SIZES[record_bytes]}, {compression}", run)
+
+
+def share_consumer_performance(record_bytes: int) -> ComparedLoad:
+    """ShareConsumerPerformance: a share group of one member, which acknowledges all it polls."""
+
+    def run(peer: Peer, tools: Tools) -> Figures:
+        with fresh_topic(peer) as topic:
+            produced(peer, tools, topic, record_bytes, "1", "none")
+            _java_tool(
+                *(tools, "kafka.admin.ConfigCommand", "--bootstrap-server", peer.address),
+                *("--alter", "--entity-type", "groups", "--entity-name", topic),
+                *("--add-config", "share.auto.offset.reset=earliest"),
+            )
+            count = tools.count(RECORDS[record_bytes])
+            return _consumed(peer, tools, topic, count, "ShareConsumerPerformance")
+
+    return ComparedLoad(f"ShareConsumerPerformance {SIZES[record_bytes]}", run)
 
 
 def three_brokers() -> ComparedLoad:
@@ -87,7 +104,7 @@ def produced(
     before = peer.cpu_seconds()
     output = _java_tool(
         tools,
-        "ProducerPerformance",
+        "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", topic, "--num-records", str(records), "--record-size", str(record_bytes)),
         *("--throughput", "-1", "--producer-props", f"bootstrap.servers={peer.address}"),
         *(f"acks={acks}", f"compression.type={compression}"),
@@ -99,24 +116,26 @@ def produced(
     return {"rate": float(found[1]), "cpu_us": cpu / records * 1e6}
 
 
-def _consumed(peer: Peer, tools: Tools, topic: str, records: int) -> Figures:
+def _consumed(
+    peer: Peer, tools: Tools, topic: str, records: int, tool: str = "ConsumerPerformance"
+) -> Figures:
+    """Read a topic; the group has its name."""
     before = peer.cpu_seconds()
     output = _java_tool(
-        tools,
-        "ConsumerPerformance",
-        *("--bootstrap-server", peer.address, "--topic", topic),
+        *(tools, f"org.apache.kafka.tools.{tool}", "--bootstrap-server", peer.address),
+        *("--topic", topic, "--group", topic),
         *("--num-records", str(records), "--timeout", "60000"),
     )
     cpu = peer.cpu_seconds() - before
     lines = [line.split(", ") for line in output.splitlines()]
     lines = [line for line in lines if len(line) >= COLUMNS_MIN]
-    if len(lines) < 2 or int(float(lines[-1][4])) < records:
-        raise Failed(f"ConsumerPerformance said: {output.strip()[-500:]}")
-    columns = dict(zip(lines[0], lines[-1], strict=True))
-    return {"rate": float(columns["fetch.nMsg.sec"]), "cpu_us": cpu / records * 1e6}
+    columns = dict(zip(lines[0], lines[-1], strict=True)) if len(lines) > 1 else {}
+    if int(float(columns.get("data.consumed.in.nMsg", 0))) < records:
+        raise Failed(f"{tool} said: {output.strip()[-500:]}")
+    rate = columns.get("fetch.nMsg.sec") or columns["nMsg.sec"]
+    return {"rate": float(rate), "cpu_us": cpu / records * 1e6}
 
 
 def _java_tool(tools: Tools, name: str, *arguments: str) -> str:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    command = ["java", "-Xmx512m", quiet, "-cp", f"{tools.jars}/*"]
-    return output_of([*command, f"org.apache.kafka.tools.{name}", *arguments])
+    return output_of(["java", "-Xmx512m", quiet, "-cp", f"{tools.jars}/*", name, *arguments])
