@@ -45,7 +45,7 @@ from .share_partition import (
     SharePartition,
     StateWrite,
 )
-from .share_sessions import ShareSession, ShareSessionCache
+from .share_sessions import SessionKey, ShareSession, ShareSessionCache
 
 logger = logging.getLogger(__name__)
 
@@ -218,11 +218,17 @@ class SharePartitionManager:
             if not waiting:
                 begin()
 
-        def begin() -> None:
-            operation = DelayedShareFetch(
-                lambda: self.has_records(params, found),
-                lambda: on_complete(errors + self.hand_out(params, found)),
+        session = self.sessions.find(SessionKey(params.group_id, params.member_id))
+
+        def answer() -> None:
+            """Records that nobody hears of would be locked; a session may be over meanwhile."""
+            is_over = (
+                self.sessions.find(SessionKey(params.group_id, params.member_id)) is not session
             )
+            on_complete(errors if is_over else errors + self.hand_out(params, found))
+
+        def begin() -> None:
+            operation = DelayedShareFetch(lambda: self.has_records(params, found), answer)
             if errors:
                 operation.force_complete()
                 return

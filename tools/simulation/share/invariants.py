@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ....broker.share.record_states import AcknowledgeType
@@ -68,18 +69,33 @@ class ShareInvariants:
             self.deliveries[offset] += 1
             self._leases[offset] = Lease(member_id, now_ms + LOCK_MS)
 
-    def said(self, first: int, last: int, kind: AcknowledgeType) -> None:
-        """A member says what becomes of records; the answer may never come."""
+    def said(
+        self, member_id: str, first: int, last: int, kind: AcknowledgeType, now_ms: int
+    ) -> list[int]:
+        """A member says what becomes of records; the answer may never come.
+
+        Returns:
+            those that are its own. What it says of others is passed over where the share partition
+            begins behind them, as in Kafka: they were given up when their last lock ended.
+        """
         if kind in FINAL:
             self._said.update(range(first, last + 1))
+        leases = self._leases
+        return [
+            offset
+            for offset in range(first, last + 1)
+            if offset in leases
+            and leases[offset].member_id == member_id
+            and now_ms < leases[offset].until_ms
+        ]
 
     def acknowledged(
-        self, leader_epoch: int, first: int, last: int, kind: AcknowledgeType, now_ms: int
+        self, leader_epoch: int, offsets: Iterable[int], kind: AcknowledgeType, now_ms: int
     ) -> None:
-        """A leader has answered an acknowledgement without error."""
+        """A leader has answered an acknowledgement of a member's own records without error."""
         self.accepted += 1
         self._heard_of(leader_epoch)
-        for offset in range(first, last + 1):
+        for offset in offsets:
             lease = self._leases.get(offset)
             if kind is AcknowledgeType.RENEW:
                 if lease is not None:

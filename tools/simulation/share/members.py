@@ -152,7 +152,9 @@ class ShareMember:
             self.held.append(HeldRecords(held.first, last))
         leader_epoch = broker.manager_epoch
         self._cluster.trace(f"{self.name} says {kind.name} of {held.first}-{last}")
-        self._cluster.invariants.said(held.first, last, kind)
+        own = self._cluster.invariants.said(
+            self.name, held.first, last, kind, broker.clock.monotonic_ms()
+        )
 
         def answered(refusal: KafkaError | None) -> None:
             self._cluster.trace(
@@ -161,7 +163,7 @@ class ShareMember:
             )
             if refusal is None:
                 now_ms = broker.clock.monotonic_ms()
-                self._cluster.invariants.acknowledged(leader_epoch, held.first, last, kind, now_ms)
+                self._cluster.invariants.acknowledged(leader_epoch, own, kind, now_ms)
 
         said = [Acknowledgement(held.first, last, [int(kind)])]
         self._cluster.act(

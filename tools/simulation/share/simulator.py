@@ -33,7 +33,8 @@ from .network import StateNetwork
 from .state_log import StateLog
 
 BROKERS = (1, 2, 3)
-MEMBERS = 4
+MEMBERS_MAX = 4
+"""Where there are few, the group is often without any for a while."""
 STEPS = 600
 STEPS_OF_PEACE_MAX = 3_000
 """In which a healthy cluster reads all that is left."""
@@ -68,7 +69,9 @@ class ShareSimulation:
             for each in BROKERS
         ]
         self._orders: dict[int, deque[Callable[[], None]]] = {each: deque() for each in BROKERS}
-        self._members = [ShareMember(self, f"member-{number}") for number in range(MEMBERS)]
+        self._members = [
+            ShareMember(self, f"member-{number}") for number in range(1 + seed % MEMBERS_MAX)
+        ]
         self._is_peace = False
 
     def trace(self, text: str) -> None:
