@@ -47,7 +47,7 @@ class StateRequest:
     async def request(self, message: Any, timeout_ms: int) -> Any:
         """What `Connection.request` is to the sender."""
         self.message = message
-        return await _answer()  # type: ignore[misc]  # a generator's coroutine can be awaited
+        return await _answer()
 
     def answer(self) -> None:
         """The answer has come."""
