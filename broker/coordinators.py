@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ..common.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
@@ -114,6 +114,7 @@ class BrokerCoordinators:
     @cached_property
     def persister(self) -> StatePersister:
         """Brings the states of share partitions to where they are kept."""
+        from .interbroker.broker_channel import BrokerChannels
         from .share.persister import StatePersister
 
         return StatePersister(
@@ -123,7 +124,7 @@ class BrokerCoordinators:
             self.replica_manager,
             self.metadata_cache,
             lambda: self.share,
-            self.tasks,
+            partial(BrokerChannels, self.tasks),
             lambda: self.create_topics([SHARE_GROUP_STATE]),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...client.network.connection import Connection
 from ...common.errors import ErrorCode
@@ -20,7 +20,7 @@ from ...metadata.metadata_cache import MetadataCache
 from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
-from ..interbroker.broker_channel import BatchSender, BrokerChannels, ChannelTasks
+from ..interbroker.broker_channel import BatchSender
 from .state_messages import VERSIONS, answer_in, request_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ class Submitted(NamedTuple):
     give_up_ms: int
 
 
+class StateChannels(Protocol):
+    """To the other brokers, as `BrokerChannels`."""
+
+    def put(self, broker_id: int, item: Submitted) -> None:
+        """Have an operation sent to a broker, soon."""
+
+
 class StatePersister:
     """The `Persister` of a broker that runs.
 
@@ -58,7 +65,7 @@ class StatePersister:
         replica_manager: flushed after a retry.
         cache: says which brokers lead the partitions of `__share_group_state`.
         coordinator: the share coordinator of this broker.
-        tasks: for the channels to the other brokers.
+        make_channels: makes those to the other brokers.
         create_topic: has `__share_group_state` made.
     """
 
@@ -70,7 +77,7 @@ class StatePersister:
         replica_manager: ReplicaManager,
         cache: MetadataCache,
         coordinator: Callable[[], ShareCoordinator],
-        tasks: ChannelTasks,
+        make_channels: Callable[[BatchSender[Submitted]], StateChannels],
         create_topic: Callable[[], None],
     ) -> None:
         self._config = config
@@ -80,8 +87,8 @@ class StatePersister:
         self._cache = cache
         self._coordinator = coordinator
         self._create_topic = create_topic
-        self._channels: BrokerChannels[Submitted] = BrokerChannels(
-            tasks, BatchSender(lambda: VERSIONS, _take_one, self._exchange, self._not_answered)
+        self._channels = make_channels(
+            BatchSender(lambda: VERSIONS, _take_one, self._exchange, self._not_answered)
         )
 
     def submit(self, operation: Operation, respond: StateCallback) -> None:

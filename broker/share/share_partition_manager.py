@@ -45,7 +45,7 @@ from .share_partition import (
     SharePartition,
     StateWrite,
 )
-from .share_sessions import ShareSession, ShareSessionCache
+from .share_sessions import SessionKey, ShareSession, ShareSessionCache
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +110,7 @@ class LedSharePartition:
         state_epoch: which the share coordinator has given it.
         records: those in flight; None: they are being loaded.
         loading: who waits for that.
+        storing: how many changes are on their way to the share coordinator.
         timer: looks for expired locks.
         lock_timeouts: how many records had their locks expire.
     """
@@ -122,6 +123,7 @@ class LedSharePartition:
         "records",
         "requested",
         "state_epoch",
+        "storing",
         "timer",
     )
 
@@ -134,6 +136,7 @@ class LedSharePartition:
         self.state_epoch = 0
         self.records: SharePartition | None = None
         self.loading: list[Callable[[KafkaError | None], None]] = []
+        self.storing = 0
         self.timer: Timer | None = None
         self.lock_timeouts = 0
 
@@ -215,11 +218,17 @@ class SharePartitionManager:
             if not waiting:
                 begin()
 
-        def begin() -> None:
-            operation = DelayedShareFetch(
-                lambda: self.has_records(params, found),
-                lambda: on_complete(errors + self.hand_out(params, found)),
+        session = self.sessions.find(SessionKey(params.group_id, params.member_id))
+
+        def answer() -> None:
+            """Records that nobody hears of would be locked; a session may be over meanwhile."""
+            is_over = (
+                self.sessions.find(SessionKey(params.group_id, params.member_id)) is not session
             )
+            on_complete(errors if is_over else errors + self.hand_out(params, found))
+
+        def begin() -> None:
+            operation = DelayedShareFetch(lambda: self.has_records(params, found), answer)
             if errors:
                 operation.force_complete()
                 return
@@ -385,9 +394,8 @@ class SharePartitionManager:
                 waiting += 1
                 write = led.records.release(member_id, self.limits(group_id))
                 self._store(led, write, released)
-        if not self.sessions.has_group(group_id):
-            for led in of_group:
-                self._give_up(led)
+        for led in of_group:
+            self._give_up_unless_used(led)
         released(None)
 
     def connection_closed(self, connection: object) -> None:
@@ -410,6 +418,7 @@ class SharePartitionManager:
             return
 
         def stored(answer: StateAnswer) -> None:
+            led.storing -= 1
             if led.records is not None:
                 led.records.write_completed(write.number, is_stored=not answer.error)
                 self._settled(led)
@@ -421,7 +430,9 @@ class SharePartitionManager:
                 respond(_refusal(answer))
             else:
                 respond(None)
+            self._give_up_unless_used(led)
 
+        led.storing += 1
         self._persister.submit(
             WriteState(
                 led.key,
@@ -555,6 +566,11 @@ class SharePartitionManager:
                 not is_leader or led.leader_epoch != leader_epoch
             ):
                 self._give_up(led)
+
+    def _give_up_unless_used(self, led: LedSharePartition) -> None:
+        """Its group's sessions here may be over; but what is loaded again must have all changes."""
+        if not led.storing and not self.sessions.has_group(led.key.group_id):
+            self._give_up(led)
 
     def _give_up(self, led: LedSharePartition) -> None:
         if self._led.get(led.key) is led:

@@ -115,6 +115,10 @@ class ShareSessionCache:
                 del self._groups[key.group_id]
         return session
 
+    def find(self, key: SessionKey) -> ShareSession | None:
+        """A member's session, if it has one."""
+        return self._sessions.get(key)
+
     def has_group(self, group_id: str) -> bool:
         """Whether any member of a group has a session."""
         return group_id in self._groups

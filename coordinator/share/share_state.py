@@ -38,8 +38,14 @@ class ShareState(NamedTuple):
         delivery_complete_count: int,
         batches: Iterable[StateBatch],
     ) -> ShareState:
-        """The state after an update; -1 leaves epoch and start offset as they are."""
-        start = self.start_offset if start_offset == UNINITIALIZED_OFFSET else start_offset
+        """The state after an update; -1 leaves epoch and start offset as they are.
+
+        A leader's updates may come in any order, for one that was not answered is sent again: none
+        takes back what a later one has said.
+        """
+        start = max(self.start_offset, start_offset)
+        if UNINITIALIZED_OFFSET != start_offset < start:
+            delivery_complete_count = self.delivery_complete_count
         return self._replace(
             leader_epoch=max(self.leader_epoch, leader_epoch),
             start_offset=start,
@@ -51,11 +57,14 @@ class ShareState(NamedTuple):
 def combine(
     before: Iterable[StateBatch], updates: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Batches with updates put over them, in order, as few as can be.
+    """Batches put together in order, as few as can be; in which order they came does not matter.
+
+    Of each record that counts what was said of its latest delivery, and of one delivery that it is
+    done with (PersisterStateBatchCombiner.compareBatchDeliveryInfo).
 
     Args:
         before: none over another.
-        updates: of each record the last one counts.
+        updates: of the same records, or others.
         start_offset: what is before it is left out.
     """
     result = list(before)
@@ -65,21 +74,32 @@ def combine(
         if not result or result[-1].last_offset < update.first_offset:
             result.append(update)
             continue
-        result = [piece for batch in result for piece in _without(batch, update)]
-        result.append(update)
-        result.sort()
+        kept: list[StateBatch] = []
+        pieces = [update]
+        for batch in result:
+            if _rank(batch) > _rank(update):
+                kept.append(batch)
+                pieces = [left for piece in pieces for left in _without(piece, batch)]
+            else:
+                kept += _without(batch, update)
+        result = sorted(kept + pieces)
     return tuple(_merged(result, start_offset))
 
 
-def _without(batch: StateBatch, update: StateBatch) -> Iterator[StateBatch]:
-    """What is left of a batch beside an update."""
-    if batch.last_offset < update.first_offset or update.last_offset < batch.first_offset:
+def _rank(batch: StateBatch) -> tuple[int, int]:
+    """What counts more; the numbers of states in which a record is done with are the higher."""
+    return batch.delivery_count, batch.delivery_state
+
+
+def _without(batch: StateBatch, other: StateBatch) -> Iterator[StateBatch]:
+    """What is left of a batch beside another."""
+    if batch.last_offset < other.first_offset or other.last_offset < batch.first_offset:
         yield batch
         return
-    if batch.first_offset < update.first_offset:
-        yield batch._replace(last_offset=update.first_offset - 1)
-    if batch.last_offset > update.last_offset:
-        yield batch._replace(first_offset=update.last_offset + 1)
+    if batch.first_offset < other.first_offset:
+        yield batch._replace(last_offset=other.first_offset - 1)
+    if batch.last_offset > other.last_offset:
+        yield batch._replace(first_offset=other.last_offset + 1)
 
 
 def _merged(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
 import pytest
@@ -59,11 +60,16 @@ def by_offset(found: list[StateBatch] | tuple[StateBatch, ...]) -> dict[int, tup
 
 
 @given(st.lists(batches(), max_size=12), st.integers(0, 20))
-def test_batches_are_put_over_each_other(updates: list[StateBatch], start: int) -> None:
-    expected: dict[int, tuple[int, int]] = {}
+def test_of_each_record_counts_its_latest_delivery(updates: list[StateBatch], start: int) -> None:
+    said: dict[int, list[tuple[int, int]]] = {}
     for update in updates:
-        expected.update(by_offset([update]))
-    expected = {offset: each for offset, each in expected.items() if offset >= start}
+        for offset, each in by_offset([update]).items():
+            said.setdefault(offset, []).append(each)
+    expected = {
+        offset: max(of_one, key=lambda each: (each[1], each[0]))
+        for offset, of_one in said.items()
+        if offset >= start
+    }
 
     found = combine((), updates, start)
 
@@ -72,6 +78,23 @@ def test_batches_are_put_over_each_other(updates: list[StateBatch], start: int) 
     for one, other in pairwise(found):
         assert one.last_offset < other.first_offset
         assert one.last_offset + 1 < other.first_offset or one[2:] != other[2:]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 20), batches()), max_size=8), st.randoms())
+def test_in_which_order_updates_come_does_not_matter(
+    writes: list[tuple[int, StateBatch]], rng: random.Random
+) -> None:
+    def stored() -> ShareState:
+        state = ShareState(7, 2, 5, 4)
+        for start, batch in writes:
+            state = state.updated(5, start, 0, [batch])
+        return state
+
+    found = stored()
+    rng.shuffle(writes)
+    again = stored()
+
+    assert (again.start_offset, again.batches) == (found.start_offset, found.batches)
 
 
 @given(st.lists(st.lists(batches(), max_size=4), max_size=5))
@@ -137,8 +160,9 @@ class Bench:
         return answer
 
     def write(self, *batches: StateBatch, **changes: int) -> StateAnswer:
-        epochs = {"state_epoch": 1, "leader_epoch": 5, "start_offset": 0, **changes}
-        return self.do(WriteState(KEY, delivery_complete_count=0, batches=batches, **epochs))
+        numbers = {"state_epoch": 1, "leader_epoch": 5, "start_offset": 0}
+        numbers |= {"delivery_complete_count": 0, **changes}
+        return self.do(WriteState(KEY, batches=batches, **numbers))
 
 
 @pytest.fixture
@@ -200,6 +224,16 @@ def test_a_write_that_failed_is_not_remembered(bench: Bench) -> None:
     bench.fire()
 
     assert bench.do(ReadState(KEY, 5)).batches == (StateBatch(0, 4, 2, 1),)
+
+
+def test_a_write_that_was_overtaken_takes_nothing_back(bench: Bench) -> None:
+    bench.write(StateBatch(0, 4, 2, 1), start_offset=5, delivery_complete_count=3)
+    bench.write(StateBatch(6, 9, 2, 2), start_offset=5, delivery_complete_count=3)
+    bench.write(StateBatch(2, 9, 0, 1), start_offset=2, delivery_complete_count=0)
+
+    answer = bench.do(ReadState(KEY, 5))
+    assert (answer.start_offset, answer.delivery_complete_count) == (5, 3)
+    assert answer.batches == (StateBatch(5, 5, 0, 1), StateBatch(6, 9, 2, 2))
 
 
 def test_what_snapshots_have_replaced_is_removed(bench: Bench) -> None:
