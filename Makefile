@@ -38,7 +38,7 @@ BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_so
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-container test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -48,6 +48,7 @@ help:
 	@echo 'make test-slow  what make test leaves out of make test-all, but for conformance'
 	@echo 'make test-newest-spark  what needs no connector, on the newest PySpark'
 	@echo 'make test-kerberos  logins by Kerberos, against MIT'\''s KDC'
+	@echo 'make test-container  the image of deploy/Containerfile, built and started'
 	@echo 'make coverage make test, and the share of lines that it runs, in brokers too'
 	@echo 'make interop  clients of other languages alone'
 	@echo 'make conformance  scripted scenarios on Apache Kafka and on odradek, compared'
@@ -158,7 +159,12 @@ test-kerberos: $(KERBEROS)/installed.stamp
 	PYTHONPATH=$(CURDIR)/$(KERBEROS) NODE_PATH=$(CURDIR)/$(KERBEROS)/node/node_modules \
 		ODRADEK_TEST_KERBEROS=1 PATH="$$PATH:/usr/sbin" $(PYTEST) tests/kerberos $(NO_HANGING) $(ARGS)
 
-test-all: test test-slow test-newest-spark test-kerberos conformance
+# The base is Debian's Python, so no registry of images is asked.
+test-container: $(VENV)/test.stamp
+	@PATH="$$PATH:/usr/sbin" .ci/need buildah debootstrap
+	ODRADEK_TEST_CONTAINER=1 PATH="$$PATH:/usr/sbin" $(PYTEST) tests/container $(NO_HANGING) $(ARGS)
+
+test-all: test test-slow test-newest-spark test-kerberos test-container conformance
 
 coverage: $(VENV)/test.stamp
 	@.ci/need java
