@@ -5,8 +5,7 @@ the member's session in turn, as soon as min_bytes are there or max_wait_ms have
 begins with epoch 0 and ends with -1, which fetches nothing. Records go out as slices of the
 segment files.
 Version notes: 2 may renew locks (KIP-1222), and may be held to the number of records (KIP-1206).
-Departures from Kafka: error messages have words of their own; records that come back are handed
-out in the same ranges however often they were delivered before.
+Departures from Kafka: error messages have words of their own.
 """
 
 from __future__ import annotations

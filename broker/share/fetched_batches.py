@@ -21,7 +21,9 @@ from ...storage.io.file_slice import FileSlice
 from .share_partition import FetchedBatch
 
 HEADERS_READ_BYTES = 16 * 1024
-"""How much of a file is read at a time; of large batches it is only the header."""
+"""How much of a file is read at a time where batches are small."""
+LARGE_BATCH_BYTES = 2 * 1024
+"""Behind a batch of such a size only the next header is read, not what is not looked at."""
 
 
 class LocatedBatch(NamedTuple):
@@ -53,13 +55,13 @@ def locate_batches(
     transactions = _AbortedTransactions(aborted)
     count = 0
     for position, header in _headers(records):
-        size = LOG_OVERHEAD_BYTES + header.batch_length
-        if position + size > len(records):
+        end = position + LOG_OVERHEAD_BYTES + header.batch_length
+        if end > len(records):
             break  # the read ended inside of it
-        is_aborted = transactions.holds(header, records, position, size)
+        is_aborted = bool(aborted) and transactions.holds(header, records, position, end - position)
         batch = FetchedBatch(header.base_offset, header.last_offset, is_aborted)
-        found.append(LocatedBatch(batch, position, position + size))
-        count += batch.last_offset - batch.first_offset + 1
+        found.append(LocatedBatch(batch, position, end))
+        count += header.last_offset_delta + 1
         if count >= records_max:
             break
     return found
@@ -80,12 +82,13 @@ def part_of(
 
 def _headers(records: FileSlice | bytes) -> Iterator[tuple[int, RecordBatch]]:
     """Each batch's position, and a view of its header."""
-    position = 0
+    position, end = 0, len(records)
     window, window_at = b"", 0
-    while position + BATCH_HEADER_BYTES <= len(records):
-        if not window_at <= position <= window_at + len(window) - BATCH_HEADER_BYTES:
+    read_bytes = HEADERS_READ_BYTES
+    while position + BATCH_HEADER_BYTES <= end:
+        if position + BATCH_HEADER_BYTES > window_at + len(window):
             window_at = position
-            window = _read(records, position, HEADERS_READ_BYTES)
+            window = _read(records, position, read_bytes)
         try:
             header = RecordBatch(window, position - window_at)
         except StructError:
@@ -93,7 +96,9 @@ def _headers(records: FileSlice | bytes) -> Iterator[tuple[int, RecordBatch]]:
         if header.batch_length < BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
             return  # no batch is so short: the file is damaged
         yield position, header
-        position += LOG_OVERHEAD_BYTES + header.batch_length
+        size = LOG_OVERHEAD_BYTES + header.batch_length
+        read_bytes = HEADERS_READ_BYTES if size < LARGE_BATCH_BYTES else BATCH_HEADER_BYTES
+        position += size
 
 
 def _read(records: FileSlice | bytes, position: int, size: int) -> bytes:

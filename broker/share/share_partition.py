@@ -398,7 +398,7 @@ class SharePartition:
         mode: AcquireMode,
     ) -> list[AcquiredRecords]:
         """Records that were never handed out; what the log lacks between them is archived."""
-        acquired: list[AcquiredRecords] = []
+        elements: list[_Range] = []
         together: _InFlightBatch | None = None
         if mode is AcquireMode.RECORD_LIMIT:
             batch_size = records_max
@@ -417,16 +417,17 @@ class SharePartition:
                 last = min(last, first + records_max - 1)
             if together is None or len(together) >= batch_size:
                 together = _InFlightBatch(first, last)
-                acquired.append(AcquiredRecords(first, last, 1))
+                self._append(first, last, together)
+                self._take(self._ranges[-1], RecordEvent.ACQUIRE, lock)
+                elements.append(self._ranges[-1])
             else:
-                together.last = last
-                acquired[-1] = acquired[-1]._replace(last_offset=last)
-            self._append(first, last, together)
-            self._take(self._ranges[-1], RecordEvent.ACQUIRE, lock)
+                together.last = elements[-1].last = last
+                self.next_offset = last + 1
             records_max -= last - first + 1
             if last < batch.last_offset:
                 together.last = batch.last_offset
                 self._append(last + 1, batch.last_offset, together)
+        acquired = [AcquiredRecords(each.first, each.last, 1) for each in elements]
         self._settle()
         return acquired
 
