@@ -150,7 +150,7 @@ test-newest-spark: $(NEWEST_SPARK)/installed.stamp
 	PYTHONPATH=$(CURDIR)/$(NEWEST_SPARK) ODRADEK_TEST_WITHOUT_CONNECTOR=1 $(PYTEST) \
 		tests/spark/test_without_connector.py tests/spark/test_odradek_source.py \
 		tests/spark/test_values.py \
-		-k 'not test_both' $(NO_HANGING) $(ARGS)
+		-k 'not test_both' $(NO_HANGING) $(if $(ARGS),$(ARGS),-n 2 --dist loadfile)
 
 # MIT's KDC runs as a process of the tests, in a folder of theirs.
 test-kerberos: $(KERBEROS)/installed.stamp

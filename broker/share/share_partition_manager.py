@@ -218,17 +218,21 @@ class SharePartitionManager:
             if not waiting:
                 begin()
 
-        session = self.sessions.find(SessionKey(params.group_id, params.member_id))
+        key = SessionKey(params.group_id, params.member_id)
+        session = self.sessions.find(key)
+
+        def is_over() -> bool:
+            """Its session may end while it waits: records that nobody hears of would be locked."""
+            return self.sessions.find(key) is not session
+
+        def may_answer() -> bool:
+            return is_over() or self.has_records(params, found)
 
         def answer() -> None:
-            """Records that nobody hears of would be locked; a session may be over meanwhile."""
-            is_over = (
-                self.sessions.find(SessionKey(params.group_id, params.member_id)) is not session
-            )
-            on_complete(errors if is_over else errors + self.hand_out(params, found))
+            on_complete(errors if is_over() else errors + self.hand_out(params, found))
 
         def begin() -> None:
-            operation = DelayedShareFetch(lambda: self.has_records(params, found), answer)
+            operation = DelayedShareFetch(may_answer, answer)
             if errors:
                 operation.force_complete()
                 return

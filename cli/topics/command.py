@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -118,7 +118,6 @@ def create_topics(
     ```
     """
     from ...client.admin.admin import DEFAULT, Admin, NewTopic
-    from ...client.errors import MetadataTimeoutError
     from ...common.errors import ErrorCode, KafkaError
 
     configs = parse_pairs(config)
@@ -139,15 +138,23 @@ def create_topics(
             else:
                 created.append(name)
                 note(f"created topic {name}")
-        try:
-            await admin.wait_for_topics(created, KNOWN_MS_MAX)
-        except KafkaError as error:  # it may be created, and not be described
-            if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                raise
-        except MetadataTimeoutError as error:
-            note(f"not all brokers serve it yet: {error}")
+        await _wait_until_served(admin, created)
 
     with_client(bootstrap_server, create, command_config)
+
+
+async def _wait_until_served(admin: Admin, topics: Sequence[str], partitions_min: int = 1) -> None:
+    """Wait until every broker serves topics that were changed, or say that it takes long."""
+    from ...client.errors import MetadataTimeoutError
+    from ...common.errors import ErrorCode, KafkaError
+
+    try:
+        await admin.wait_for_topics(topics, KNOWN_MS_MAX, partitions_min=partitions_min)
+    except KafkaError as error:  # it may be changed, and not be described
+        if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+    except MetadataTimeoutError as error:
+        note(f"not all brokers serve it yet: {error}")
 
 
 @app.command("describe")
@@ -248,7 +255,8 @@ def add_partitions(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
-    """Give a topic more partitions. Records stay where they are; keys may move.
+    """Give a topic more partitions, and wait until every broker serves them. Records stay where
+    they are; keys may move.
 
     ```
     odradek topics add-partitions events --to 6
@@ -257,7 +265,9 @@ def add_partitions(
     from ...client.admin.admin import Admin
 
     async def add(client: KafkaClient) -> None:
-        await Admin(client).create_partitions(topic, to)
+        admin = Admin(client)
+        await admin.create_partitions(topic, to)
+        await _wait_until_served(admin, [topic], partitions_min=to)
 
     with_client(bootstrap_server, add, command_config)
     note(f"topic {topic} has {to} partitions")

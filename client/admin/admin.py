@@ -267,15 +267,18 @@ class Admin:
             if (name := topic.name) is not None
         }
 
-    async def wait_for_topics(self, names: Iterable[str], timeout_ms: int | None = None) -> None:
-        """Wait until every broker knows topics that were just created, and who leads their
-        partitions: the controller answers CreateTopics before it has told them all.
+    async def wait_for_topics(
+        self, names: Iterable[str], timeout_ms: int | None = None, *, partitions_min: int = 1
+    ) -> None:
+        """Wait until every broker knows topics that were just created or given more partitions,
+        and who leads those: the controller answers before it has told them all.
 
         A broker that cannot be connected to is not waited for.
 
         Args:
             names: of the topics.
             timeout_ms: how long at most; None: as long as any call.
+            partitions_min: how many partitions each of them has at least.
 
         Raises:
             MetadataTimeoutError: a topic or a leader was not there in time.
@@ -290,12 +293,12 @@ class Admin:
             for partition in topic.partitions:
                 await self._client.wait_for_leader(name, partition, attempts.remaining_ms)
         nodes = list(self._client.cluster.nodes)
-        if requested and len(nodes) > 1:
+        if requested and (len(nodes) > 1 or partitions_min > 1):
             for node_id in nodes:
-                await self._wait_for_topics_at(node_id, requested, attempts)
+                await self._wait_for_topics_at(node_id, requested, attempts, partitions_min)
 
     async def _wait_for_topics_at(
-        self, node_id: int, names: Sequence[str], attempts: Attempts
+        self, node_id: int, names: Sequence[str], attempts: Attempts, partitions_min: int
     ) -> None:
         make = messages.MetadataRequest.MetadataRequestTopic
         request = messages.MetadataRequest(
@@ -313,7 +316,8 @@ class Admin:
             known = {
                 topic.name
                 for topic in response.topics
-                if topic.partitions and all(each.leader_id >= 0 for each in topic.partitions)
+                if len(topic.partitions) >= partitions_min
+                and all(each.leader_id >= 0 for each in topic.partitions)
             }
             missing = [name for name in names if name not in known]
             if not missing:

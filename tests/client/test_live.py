@@ -137,6 +137,9 @@ async def test_topics_are_described_without_creating_any(broker, topic):
         assert topic in everything
         assert missing not in everything
         assert await admin.describe_topics([]) == {}
+        await admin.create_partitions(topic, 4)
+        await admin.wait_for_topics([topic], partitions_min=4)
+        assert len((await admin.describe_topics([topic]))[topic].partitions) == 4
 
 
 async def test_only_the_settings_of_the_topic_itself_are_described(broker, topic):
