@@ -229,9 +229,11 @@ async def _run_all(
         if not metrics:
             await run_broker(index, lambda broker: None)
             return
+        from .metrics.broker_pages import BrokerPages
         from .metrics.endpoint import MetricsEndpoint
 
-        endpoint = MetricsEndpoint()
+        pages = BrokerPages()
+        endpoint = MetricsEndpoint(pages)
         serving = trio.CancelScope(shield=True)  # it says how the broker is until that has stopped
 
         async def serve() -> None:
@@ -239,7 +241,7 @@ async def _run_all(
                 await Supervisor().run(endpoint.serve, metrics[index])
 
         def show(broker: Broker) -> None:
-            endpoint.source = metrics_context(broker)
+            pages.source = metrics_context(broker)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)
