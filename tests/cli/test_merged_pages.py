@@ -1,0 +1,43 @@
+"""One page of metrics of several brokers' pages, as Prometheus would read it."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
+from support.metrics_page import MetricsPage
+
+from odradek.cli.serve.processes.merged_pages import merged
+
+
+def page_of(leaders: int, client_id: str) -> str:
+    registry = CollectorRegistry()
+    Gauge("leaders", "Partitions that are led.", registry=registry).set(leaders)
+    pushed = Counter("pushed", "By clients.", ["client_id", "broker"], registry=registry)
+    pushed.labels(client_id, "another").inc(3)
+    Gauge("info", "Who it is.", ["broker"], registry=registry).labels(str(leaders)).set(1)
+    Summary("times", "Of requests.", ["request"], registry=registry).labels("Fetch").observe(2.5)
+    text: bytes = generate_latest(registry)
+    return text.decode()
+
+
+def test_every_sample_says_which_broker_it_is_of() -> None:
+    page = MetricsPage(merged({1: page_of(1, "one"), 2: page_of(2, "two")}))
+    for number, client_id in ((1, "one"), (2, "two")):
+        assert page.of("leaders", broker=number) == number
+        assert page.of("times_sum", broker=number, request="Fetch") == 2.5
+        pushed = {"broker": number, "client_id": client_id, "exported_broker": "another"}
+        assert page.of("pushed_total", **pushed) == 3
+        assert page.of("info", broker=number) == 1
+    assert [family.name for family in page.families].count("leaders") == 1
+    assert {family.type for family in page.families if family.name == "times"} == {"summary"}
+
+
+def test_a_value_that_looks_like_the_label_is_none() -> None:
+    hostile = 'a",broker="9"} 1\n\\,broker='
+    page = MetricsPage(merged({1: page_of(1, hostile)}))
+    assert page.of("pushed_total", broker=1, client_id=hostile, exported_broker="another") == 3
+
+
+def test_what_one_broker_alone_has_stands_there_once() -> None:
+    page = MetricsPage(merged({1: "", 2: page_of(2, "two")}))
+    assert page.of("leaders", broker=2) == 2
+    assert merged({}) == ""
