@@ -380,8 +380,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--processes",
         action="store_true",
-        help="with --brokers, run each in a process of its own: one that ends is started again, all "
-        "are stopped together, their log lines have their numbers, and --metrics is one page of all",
+        help="with --brokers, run each in a process of its own: one that ends is started again, "
+        "all are stopped together, log lines have their broker's number, --metrics is one page",
     )
     parser.add_argument(
         "--broker-id",

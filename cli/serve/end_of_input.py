@@ -15,8 +15,8 @@ READ_BYTES = 4096
 def stop_at_end_of_input() -> None:
     """Have this process stop as by SIGTERM once its standard input has ended.
 
-    That is a pipe whose other end its parent holds: the kernel closes it when the parent is gone, by
-    SIGKILL, too. A process that does not stop then is ended by the kernel's timer, which needs
+    That is a pipe whose other end its parent holds: the kernel closes it when the parent is gone,
+    by SIGKILL, too. A process that does not stop then is ended by the kernel's timer, which needs
     nothing of it.
     """
 

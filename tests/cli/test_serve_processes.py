@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from support.ports import ports_in_a_row
 from odradek.cli.serve.processes.restarts import RESTARTS_MAX
 from odradek.testing.process.broker_process import BrokerProcess, BrokerStartError
 from odradek.testing.waiting import wait_until
+
+from .conftest import Odradek
 
 ALL_SECONDS_MAX = 60
 
@@ -233,7 +236,7 @@ def test_lines_of_json_have_their_brokers_number(tmp_path: Path) -> None:
     assert "was killed by SIGKILL" in killed["message"]
 
 
-def test_metrics_and_probes_are_of_all(tmp_path: Path) -> None:
+def test_metrics_and_probes_are_of_all(tmp_path: Path, odradek: Odradek) -> None:
     with BrokerProcesses(tmp_path) as brokers:
         for path in ("/health", "/ready"):
             answered = brokers.probe(path)
@@ -247,6 +250,10 @@ def test_metrics_and_probes_are_of_all(tmp_path: Path) -> None:
         assert sorted(dict(labels)["broker"] for labels in infos) == ["1", "2"]
         names = [family.name for family in page.families]
         assert len(names) == len(set(names))
+        url, bootstrap = brokers.metrics_urls[0], brokers.bootstrap
+        shown = odradek("cluster", "--json", "-b", bootstrap, "--metrics", url)
+        rows = [json.loads(line) for line in shown.lines]
+        assert {row["broker_id"]: row["lag"] for row in rows} == {1: 0, 2: 0}
 
 
 @pytest.mark.slow
@@ -256,11 +263,12 @@ def test_a_broker_that_does_not_answer_is_named(tmp_path: Path) -> None:
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
         try:
-            for path in ("/health", "/ready"):
-                answered = brokers.probe(path)
-                assert (answered.status, answered.body["status"]) == (503, "failing")
-                assert "broker 2: it has not answered for 5 s" in answered.reasons
-            page = brokers.scrape()
+            with ThreadPoolExecutor() as pool:
+                scraped = pool.submit(brokers.scrape)
+                for answered in pool.map(brokers.probe, ("/health", "/ready")):
+                    assert (answered.status, answered.body["status"]) == (503, "failing")
+                    assert "broker 2: it has not answered for 5 s" in answered.reasons
+                page = scraped.result()
         finally:
             os.kill(pid, signal.SIGCONT)
         up = {each: page.of("odradek_broker_up", broker=each) for each in (1, 2)}

@@ -82,8 +82,8 @@ class BrokerChild:
         """
         self.starts += 1
         try:
-            # Its input is the pipe that tells it that this process is gone. A Ctrl-C on the terminal
-            # goes to the group of this process, not to its own: it is stopped from here.
+            # Its input is the pipe that tells it that this process is gone. A Ctrl-C on the
+            # terminal goes to this process's group, not to its own: it is stopped from here.
             self._process = process = await trio.lowlevel.open_process(
                 self.command(companions),
                 stdin=subprocess.PIPE,

@@ -1,8 +1,8 @@
 """`/metrics`, `/health` and `/ready` of several brokers' processes at one address.
 
 Each of them answers at an address of its own, for this process only, and is asked when somebody
-asks here. Every sample gets a label `broker`, which is the only change: what a broker writes has one
-form, so lines are given the label as they are. To have prometheus-client read a page and write
+asks here. Every sample gets a label `broker`, which is the only change: what a broker writes has
+one form, so lines are given the label as they are. To have prometheus-client read a page and write
 it again takes a hundred times as long, which would be taken from the brokers on the same cores.
 """
 

@@ -33,6 +33,6 @@ class Restarts:
             self._at.popleft()
         if len(self._at) >= RESTARTS_MAX:
             return None
-        delay = min(BACKOFF_SECONDS_MIN * 2 ** len(self._at), BACKOFF_SECONDS_MAX)
+        delay = min(BACKOFF_SECONDS_MIN * 2.0 ** len(self._at), BACKOFF_SECONDS_MAX)
         self._at.append(now)
         return delay
