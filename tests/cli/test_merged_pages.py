@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
 from support.metrics_page import MetricsPage
 
-from odradek.cli.serve.processes.merged_pages import merged
+from odradek.broker.metrics.http_request import HEALTH_PATH, METRICS_PATH, READY_PATH
+from odradek.cli.serve.processes.broker_child import BrokerChild
+from odradek.cli.serve.processes.merged_log import MergedLog
+from odradek.cli.serve.processes.merged_pages import MergedPages, merged
 
 
 def page_of(leaders: int, client_id: str) -> str:
@@ -41,3 +47,17 @@ def test_what_one_broker_alone_has_stands_there_once() -> None:
     page = MetricsPage(merged({1: "", 2: page_of(2, "two")}))
     assert page.of("leaders", broker=2) == 2
     assert merged({}) == ""
+
+
+async def test_a_broker_between_two_lives_is_no_reason_to_restart_the_others() -> None:
+    child = BrokerChild(2, {"listeners": "PLAINTEXT://:0"}, (), MergedLog(io.StringIO(), "text"))
+    pages = MergedPages([child])
+    answers = {path: await pages.answer(path) for path in (HEALTH_PATH, READY_PATH)}
+    for path, status, verdict in ((HEALTH_PATH, 200, "warning"), (READY_PATH, 503, "failing")):
+        head, body = answers[path]
+        assert head.startswith(b"HTTP/1.1 %d " % status)
+        answered = json.loads(body)
+        assert answered["status"] == verdict
+        assert answered["reasons"] == ["broker 2: its process has ended"]
+    _, page = await pages.answer(METRICS_PATH)
+    assert MetricsPage(page.decode()).of("odradek_broker_up", broker=2) == 0
