@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from ...runtime.collector import pause_collection, resume_collection
 from .announced import metrics_line, ready_line
 
 if TYPE_CHECKING:
-    from ...broker.broker import Broker
     from ...broker.metrics.endpoint import MetricsListener
     from ...config.broker_config import BrokerConfig
 
@@ -245,7 +244,7 @@ def _run(
     folder: str,
     stop: EarlyStop,
     metrics: Sequence[MetricsListener],
-    companions: Collection[int],
+    companions: frozenset[int],
 ) -> int:
     """Run brokers in this process.
 
@@ -254,10 +253,9 @@ def _run(
         folder: where topics are kept.
         stop: whether a signal has come already.
         metrics: where those of each are served.
-        companions: brokers of other processes that a broker waits for.
+        companions: brokers of other processes that are there before these are ready.
     """
-    from ...broker.start import Environment, StartError, run_brokers
-    from ...runtime.clock import SystemClock
+    from ...broker.start import StartError, run_brokers
     from .load_progress import LoadProgressLine
 
     progress = LoadProgressLine(sys.stderr)
@@ -266,12 +264,8 @@ def _run(
         progress.end()
         _announce(addresses, folder, metrics)
 
-    def on_made(broker: Broker) -> None:
-        broker.companions = frozenset(companions)
-
-    environment = Environment(SystemClock(), on_made=on_made)
     try:
-        run_brokers(configs, announce, stop, progress, metrics, environment)
+        run_brokers(configs, announce, stop, progress, metrics, companions=companions)
     except StartError as error:
         progress.end()
         print(f"odradek serve: {error}", file=sys.stderr)
