@@ -33,7 +33,7 @@ FUZZ_TARGETS := frames requests responses round_trip internal records decompress
 # What has a goal of its own: each ends with an error where it is missed.
 BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_sources \
 	storage.append storage.lookup storage.partitions storage.read storage.recovery \
-	cluster.create_topics cluster.idle cluster.controller_failover cluster.replication_catch_up \
+	cluster.create_topics cluster.idle cluster.processes cluster.controller_failover cluster.replication_catch_up \
 	cluster.replication_failover cluster.replication_throughput cluster.update_metadata \
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 

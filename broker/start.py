@@ -103,6 +103,7 @@ def run_brokers(
     progress: Progress | None = None,
     metrics: Sequence[MetricsListener] = (),
     environment: Environment | None = None,
+    companions: frozenset[int] = frozenset(),
 ) -> None:
     """Run brokers in this process until SIGINT or SIGTERM.
 
@@ -113,10 +114,14 @@ def run_brokers(
         progress: called while the start takes long.
         metrics: where the metrics of each are served, if they are.
         environment: their clock and files; the operating system's if None.
+        companions: the ids of all that start together, in other processes, too; a broker is ready
+            when the others are there. Those of this process if empty.
 
     Raises:
         StartError: they cannot start, for a reason that the text tells.
     """
+    if len(configs) > 1:
+        companions |= {config["broker.id"] for config in configs}
     for key in configs[0].unknown_keys:
         logger.warning("the setting %s is not known and has no effect", key)
     descriptors = _plan_descriptors(len(configs))
@@ -130,6 +135,7 @@ def run_brokers(
             metrics,
             environment,
             descriptors,
+            companions,
         )
     except* (
         ConfigError,
@@ -186,6 +192,7 @@ async def _run_until_signal(
     metrics: Sequence[MetricsListener],
     environment: Environment | None,
     descriptors: DescriptorPlan,
+    companions: frozenset[int],
 ) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         if stop_requested():
@@ -193,7 +200,15 @@ async def _run_until_signal(
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
             nursery.start_soon(
-                _run_all, configs, announce, progress, metrics, environment, descriptors, scope
+                _run_all,
+                configs,
+                announce,
+                progress,
+                metrics,
+                environment,
+                descriptors,
+                companions,
+                scope,
             )
             nursery.start_soon(Supervisor().run, collect_when_idle)
             nursery.start_soon(Supervisor().run, _count_suppressed_lines)
@@ -220,6 +235,7 @@ async def _run_all(
     metrics: Sequence[MetricsListener],
     environment: Environment | None,
     descriptors: DescriptorPlan,
+    companions: frozenset[int],
     scope: trio.CancelScope,
 ) -> None:
     """Run all; `scope` is cancelled when they have come to their end by themselves."""
@@ -229,9 +245,11 @@ async def _run_all(
         if not metrics:
             await run_broker(index, lambda broker: None)
             return
+        from .metrics.broker_pages import BrokerPages
         from .metrics.endpoint import MetricsEndpoint
 
-        endpoint = MetricsEndpoint()
+        pages = BrokerPages()
+        endpoint = MetricsEndpoint(pages)
         serving = trio.CancelScope(shield=True)  # it says how the broker is until that has stopped
 
         async def serve() -> None:
@@ -239,7 +257,7 @@ async def _run_all(
                 await Supervisor().run(endpoint.serve, metrics[index])
 
         def show(broker: Broker) -> None:
-            endpoint.source = metrics_context(broker)
+            pages.source = metrics_context(broker)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)
@@ -250,8 +268,7 @@ async def _run_all(
 
     async def run_broker(index: int, show: Callable[[Broker], None]) -> None:
         broker = await make_broker(configs[index], progress, environment, descriptors)
-        if len(configs) > 1:
-            broker.companions = frozenset(config["broker.id"] for config in configs)
+        broker.companions = companions
         show(broker)
 
         def on_ready(advertised: tuple[Listener, ...]) -> None:

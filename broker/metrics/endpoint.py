@@ -1,8 +1,7 @@
 """`/metrics`, `/health` and `/ready` over HTTP, on a listener of their own.
 
 Whoever connects may be hostile: a request's head is bounded in bytes and time, so are the
-connections that are open, one scrape is made at a time, and nothing of a request but its first
-line is looked at.
+connections that are open, and nothing of a request but its first line is looked at.
 """
 
 from __future__ import annotations
@@ -11,38 +10,27 @@ import logging
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import trio
 
 from ...config.definition import ConfigError
 from ...config.listeners import PORT_MAX, Listener, parse_listeners
-from ...runtime.offload import run_in_thread
 from ...security.tls.stream import CONNECTION_GONE
 from ..network.accepting import accept_all
 from ..network.listening import bind_listener
-from .health import health, readiness
 from .http_request import (
     FAILED,
     HEAD_BYTES_MAX,
-    HEALTH_PATH,
-    JSON,
     METRICS_PATH,
-    READY_PATH,
-    STARTING,
     TOO_LONG,
     TOO_MANY,
     TOO_SLOW,
     Refusal,
-    answer,
     head_is_complete,
     read_request,
     refuse,
 )
-
-if TYPE_CHECKING:
-    from .exposition import BrokerCollector
-    from .source import MetricsContext
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +46,20 @@ LINGER_BYTES_MAX = 64 * 1024
 
 _NAME = "METRICS"
 
-PROBES = {HEALTH_PATH: health, READY_PATH: readiness}
+
+class Pages(Protocol):
+    """What an endpoint serves."""
+
+    async def answer(self, path: str) -> list[bytes]:
+        """The whole answer of HTTP to a request.
+
+        Args:
+            path: one of `PATHS`.
+        """
 
 
 class MetricsListener(NamedTuple):
-    """Where one broker's metrics are to be had; bound, not yet served."""
+    """Where metrics are to be had; bound, not yet served."""
 
     host: str
     port: int
@@ -111,17 +108,15 @@ def close_all(listeners: Sequence[MetricsListener]) -> None:
 
 
 class MetricsEndpoint:
-    """Serves one broker's metrics, and says how it is.
+    """Serves metrics, and says how their broker is.
 
-    Attributes:
-        source: the parts of the broker; None while it is being put together.
+    Args:
+        pages: what it serves.
     """
 
-    def __init__(self) -> None:
-        self.source: MetricsContext | None = None
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
         self._open = 0
-        self._turn = trio.Lock()
-        self._collector: BrokerCollector | None = None
 
     async def serve(self, listener: MetricsListener) -> None:
         """Answer scrapes until cancelled."""
@@ -166,29 +161,10 @@ class MetricsEndpoint:
         if isinstance(path, Refusal):
             return refuse(path)
         try:
-            if path in PROBES:
-                verdict = PROBES[path](self.source)
-                return answer(verdict.body, JSON, verdict.status)
-            return refuse(STARTING) if self.source is None else await self._metrics(self.source)
+            return await self._pages.answer(path)
         except Exception:
             logger.exception("%s could not be answered", path)
             return refuse(FAILED)
-
-    async def _metrics(self, source: MetricsContext) -> list[bytes]:
-        async with self._turn:
-            if self._collector is None:
-                self._collector = await run_in_thread(lambda: _make_collector(source))
-            text = await self._collector.text(trio.lowlevel.checkpoint)
-        from .exposition import CONTENT_TYPE
-
-        return answer(text, CONTENT_TYPE)
-
-
-def _make_collector(source: MetricsContext) -> BrokerCollector:
-    """In a thread: prometheus-client takes a tenth of a second to load."""
-    from .exposition import BrokerCollector
-
-    return BrokerCollector(source)
 
 
 async def _turn_away(stream: trio.abc.HalfCloseableStream) -> None:

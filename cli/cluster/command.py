@@ -40,7 +40,7 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="[ID=]URL",
-        help="A broker's metrics, for rates and lag: http://HOST:PORT/metrics, or HOST:PORT. "
+        help="Metrics of a broker, or of several: http://HOST:PORT/metrics, or HOST:PORT. "
         "May be repeated. ID is needed where the page is not odradek's.",
     ),
 ]
@@ -157,9 +157,7 @@ async def _look(client: KafkaClient, sources: list[MetricsSource], target: Targe
     failure: ClientError | None = None
 
     async def read(source: MetricsSource) -> None:
-        found = await trio.to_thread.run_sync(source.read)
-        if found is not None:
-            measured[found[0]] = found[1]
+        measured.update(await trio.to_thread.run_sync(source.read))
 
     request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
     async with trio.open_nursery() as nursery:

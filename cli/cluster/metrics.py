@@ -6,7 +6,7 @@ Rates are made of two readings, since a scrape holds only how much there was in 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..common.errors import CommandError, fail
@@ -30,17 +30,16 @@ class BrokerMetrics(NamedTuple):
 
 
 class Scrape(NamedTuple):
-    """What one page said, and when (monotonic, seconds)."""
+    """What a page said of one broker, and when (monotonic, seconds)."""
 
     at: float
-    broker_id: int | None
     bytes_in: float | None
     bytes_out: float | None
     lag: int | None
 
 
 class MetricsSource:
-    """One broker's page of metrics.
+    """A page of metrics, of one broker or of several.
 
     Args:
         text: its URL, HOST:PORT for short, or ID=URL where the page does not say whose it is.
@@ -66,60 +65,84 @@ class MetricsSource:
         self.url = url
         self.problem: str | None = None
         self._broker_id = int(id_text) if id_text else None
-        self._before: Scrape | None = None
+        self._before: dict[int, Scrape] = {}
 
-    def read(self) -> tuple[int, BrokerMetrics] | None:
-        """The broker's id and its metrics since the last reading; None if there is a problem.
+    def read(self) -> dict[int, BrokerMetrics]:
+        """The metrics since the last reading, by broker id; empty if there is a problem.
 
         It blocks for up to `SCRAPE_SECONDS_MAX`: call it in a thread.
         """
         from http.client import HTTPException
 
         try:
-            scrape = parse(_get(self.url))
+            found = parse(_get(self.url), self._broker_id)
         except (OSError, ValueError, KeyError, HTTPException, CommandError) as error:
             self.problem = f"{self.url}: {_reason(error)}"
-            self._before = None
-            return None
-        broker_id = scrape.broker_id if self._broker_id is None else self._broker_id
-        if broker_id is None:
+            self._before = {}
+            return {}
+        if not found:
             self.problem = (
                 f"{self.url} does not say which broker it is of; write --metrics ID={self.url}"
             )
-            return None
+            return {}
         self.problem = None
-        before, self._before = self._before, scrape
-        if before is None:
-            return broker_id, BrokerMetrics(lag=scrape.lag)
-        seconds = scrape.at - before.at
-        return broker_id, BrokerMetrics(
-            _rate(before.bytes_in, scrape.bytes_in, seconds),
-            _rate(before.bytes_out, scrape.bytes_out, seconds),
-            scrape.lag,
-        )
+        before, self._before = self._before, found
+        return {
+            broker_id: _between(before.get(broker_id), scrape)
+            for broker_id, scrape in found.items()
+        }
 
 
-def parse(page: bytes) -> Scrape:
-    """What a page says. Raises ValueError: it is not in Prometheus's format."""
+def parse(page: bytes, broker_id: int | None = None) -> dict[int, Scrape]:
+    """What a page says, by broker id; empty where it does not say whose it is.
+
+    The page of several processes (`odradek serve --processes`) has a label `broker` on each sample.
+
+    Args:
+        page: as it came.
+        broker_id: whose it is, if that is known.
+
+    Raises:
+        ValueError: it is not in Prometheus's format.
+    """
     from prometheus_client.parser import text_string_to_metric_families
 
     # A broker with many partitions has pages of megabytes; only some lines matter here.
     lines = [line for line in page.splitlines() if line.startswith(_READ)]
-    values: dict[str, float] = {}
-    broker_id = None
+    own: dict[str, float] = {}
+    of_others: dict[int, dict[str, float]] = {}
     for family in text_string_to_metric_families(b"\n".join(lines).decode() + "\n"):
         for sample in family.samples:
+            broker = sample.labels.get("broker")
             if sample.name == BROKER_INFO:
-                broker_id = int(sample.labels["broker"])
+                broker_id = int(sample.labels["broker"]) if broker_id is None else broker_id
             elif "topic" not in sample.labels:
+                values = own if broker is None else of_others.setdefault(int(broker), {})
                 values[sample.name] = sample.value
+    if of_others:
+        return {each: _scrape(values) for each, values in of_others.items()}
+    return {} if broker_id is None else {broker_id: _scrape(own)}
+
+
+def _scrape(values: Mapping[str, float]) -> Scrape:
     lag = values.get(MAX_LAG)
     return Scrape(
         time.monotonic(),
-        broker_id,
         values.get(BYTES_IN),
         values.get(BYTES_OUT),
         None if lag is None else int(lag),
+    )
+
+
+def _between(before: Scrape | None, now: Scrape) -> BrokerMetrics:
+    """What two readings make; the rates are not known by one."""
+    if before is None:
+        return BrokerMetrics(lag=now.lag)
+    seconds = now.at - before.at
+    return BrokerMetrics(
+        _rate(before.bytes_in, now.bytes_in, seconds),
+        _rate(before.bytes_out, now.bytes_out, seconds),
+        now.lag,
     )
 
 

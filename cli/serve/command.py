@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...runtime.collector import pause_collection, resume_collection
+from .announced import metrics_line, ready_line
 
 if TYPE_CHECKING:
     from ...broker.metrics.endpoint import MetricsListener
@@ -25,7 +26,7 @@ DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
 ANY_PORT = "127.0.0.1:0"
 BROKERS_MAX = 100
-"""In one process; long before that, processes of their own serve better."""
+"""Long before that, several machines serve better."""
 LOG_LEVELS = ("fatal", "error", "warn", "info", "debug", "trace")
 """Those of `LEVELS` in `common/log_lines.py`, which is not imported for a help text."""
 
@@ -42,6 +43,7 @@ examples:
   odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
   odradek serve --config server.properties       Kafka's own settings file
   odradek serve --brokers 3                      a cluster in one process
+  odradek serve --brokers 3 --processes          one process for each, on as many cores
   odradek serve --metrics localhost:9404         with metrics for Prometheus
   odradek serve --log-level info --log-format json
                                                  what it does, for a collector of logs
@@ -62,6 +64,13 @@ def main(arguments: Sequence[str]) -> int:
     """
     pause_collection()
     options = _parser().parse_args(arguments)
+    if options.processes and options.brokers == 1:
+        print("odradek serve: --processes needs --brokers N, with two or more.", file=sys.stderr)
+        return 2
+    if options.stop_at_end_of_input:
+        from .end_of_input import stop_at_end_of_input
+
+        stop_at_end_of_input()
     if options.json:
         return _serve_for_tests(options)
     stop = EarlyStop()
@@ -119,6 +128,7 @@ def _serve_for_tests(options: argparse.Namespace) -> int:
             options.cluster_dir is not None
         ),
         "--json has no --metrics": options.metrics is not None,
+        "--json has no --processes: each of its brokers is one already": options.processes,
     }
     for sentence, is_so in refused.items():
         if is_so:
@@ -143,23 +153,21 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
 
     try:
         properties, overrides = _sources(options, data_dir)
-        configs = [
-            BrokerConfig.from_sources(properties, each)
-            for each in _with_external(
-                options, overrides_of_each(options.brokers, properties, overrides)
-            )
-        ]
+        each = _with_external(options, overrides_of_each(options.brokers, properties, overrides))
+        configs = [BrokerConfig.from_sources(properties, one) for one in each]
         metrics = _bind_metrics(options)
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
     _log_to_stderr(options)
     folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
-    return _run(configs, folder, stop, metrics)
+    if options.processes:
+        return _run_processes(options, each, folder, stop, metrics)
+    return _run(configs, folder, stop, metrics, options.await_brokers)
 
 
 def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
-    """Where each broker's metrics will be served; nowhere unless --metrics is given.
+    """Where metrics will be served, of each broker or of all; nowhere unless --metrics is given.
 
     Raises:
         ConfigError: the address cannot be had.
@@ -168,13 +176,13 @@ def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
         return ()
     from ...broker.metrics.endpoint import bind_metrics
 
-    return bind_metrics(options.metrics, options.brokers)
+    return bind_metrics(options.metrics, 1 if options.processes else options.brokers)
 
 
 def overrides_of_each(
     count: int, properties: Mapping[str, str], overrides: dict[str, str]
 ) -> list[dict[str, str]]:
-    """The command line's settings for each of `count` brokers of one process.
+    """The command line's settings for each of `count` brokers of one command.
 
     They get the ids from `broker.id` or 1 on, the ports that follow the first, a folder each below
     the data folder, and one file of metadata there.
@@ -236,29 +244,86 @@ def _run(
     folder: str,
     stop: EarlyStop,
     metrics: Sequence[MetricsListener],
+    companions: frozenset[int],
 ) -> int:
+    """Run brokers in this process.
+
+    Args:
+        configs: of each.
+        folder: where topics are kept.
+        stop: whether a signal has come already.
+        metrics: where those of each are served.
+        companions: brokers of other processes that are there before these are ready.
+    """
     from ...broker.start import StartError, run_brokers
     from .load_progress import LoadProgressLine
-    from .service_manager import notify_ready
 
     progress = LoadProgressLine(sys.stderr)
 
     def announce(addresses: str) -> None:
-        resume_collection()
         progress.end()
-        if metrics:
-            print("metrics at " + ",".join(each.url for each in metrics), flush=True)
-        seconds = seconds_since_start()
-        print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
-        notify_ready(addresses)
+        _announce(addresses, folder, metrics)
 
     try:
-        run_brokers(configs, announce, stop, progress, metrics)
+        run_brokers(configs, announce, stop, progress, metrics, companions=companions)
     except StartError as error:
         progress.end()
         print(f"odradek serve: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _run_processes(
+    options: argparse.Namespace,
+    settings: Sequence[Mapping[str, str]],
+    folder: str,
+    stop: EarlyStop,
+    metrics: Sequence[MetricsListener],
+) -> int:
+    """Run each broker in a process of its own.
+
+    Args:
+        options: of the command line.
+        settings: of each broker.
+        folder: where topics are kept.
+        stop: whether a signal has come already.
+        metrics: where those of all are served, if they are.
+    """
+    import trio
+
+    from .processes.broker_child import BrokerChild
+    from .processes.broker_processes import BrokerProcesses, ProcessesFailedError
+    from .processes.merged_log import MergedLog
+
+    arguments = ["--log-level", options.log_level, "--log-format", options.log_format]
+    if options.config is not None:
+        arguments += ["--config", options.config]
+    if metrics:
+        arguments += ["--metrics", ANY_PORT]
+    log = MergedLog(sys.stderr, options.log_format)
+    children = [BrokerChild(int(each["broker.id"]), each, arguments, log) for each in settings]
+
+    def announce(addresses: str) -> None:
+        _announce(addresses, folder, metrics)
+
+    processes = BrokerProcesses(children, announce, metrics[0] if metrics else None)
+    try:
+        trio.run(processes.run, stop)
+    except ProcessesFailedError as failure:
+        print(f"odradek serve: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _announce(addresses: str, folder: str, metrics: Sequence[MetricsListener]) -> None:
+    """Say that all brokers serve."""
+    from .service_manager import notify_ready
+
+    resume_collection()
+    if metrics:
+        print(metrics_line(",".join(each.url for each in metrics)), flush=True)
+    print(ready_line(addresses, folder, seconds_since_start()), flush=True)
+    notify_ready(addresses)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -307,6 +372,12 @@ def _parser() -> argparse.ArgumentParser:
         help="run a cluster of N brokers in this process, on N ports from --listen on",
     )
     parser.add_argument(
+        "--processes",
+        action="store_true",
+        help="with --brokers, run each in a process of its own: one that ends is started again, "
+        "all are stopped together, log lines have their broker's number, --metrics is one page",
+    )
+    parser.add_argument(
         "--broker-id",
         metavar="ID",
         type=int,
@@ -327,7 +398,7 @@ def _parser() -> argparse.ArgumentParser:
         "--metrics",
         metavar="HOST:PORT",
         help="serve Prometheus metrics at http://HOST:PORT/metrics, by the names that Kafka's have "
-        "there; of N brokers on N ports from this one on",
+        "there; of N brokers on N ports from this one on, with --processes on this one",
     )
     parser.add_argument(
         "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"
@@ -362,7 +433,16 @@ def _parser() -> argparse.ArgumentParser:
         default="text",
         help="lines of text, or an object of JSON on each (default: %(default)s)",
     )
+    # What --processes gives to the processes that it starts.
+    parser.add_argument("--stop-at-end-of-input", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--await-brokers", type=_broker_ids, default=frozenset(), help=argparse.SUPPRESS
+    )
     return parser
+
+
+def _broker_ids(text: str) -> frozenset[int]:
+    return frozenset(map(int, text.split(",")))
 
 
 def _broker_count(text: str) -> int:

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ...common.errors import KafkaError
-from ...common.sentinels import INT64_MAX
+from ...common.sentinels import INT64_MAX, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
+from ...protocol.records.batch import LOG_OVERHEAD_BYTES
 from ..checkpoint.partition_metadata import read_topic_id, write_topic_id
 from ..epoch.epoch_check import rebuild_epochs
 from ..epoch.leader_epoch_file_cache import LeaderEpochFileCache
@@ -35,7 +36,7 @@ from ..log.log import Log
 from ..log.log_config import LogConfig
 from ..producer_state.producer_replay import ProducerReplay
 from ..producer_state.producer_state_manager import ProducerStateManager
-from ..segment.log_segment import OFFSETS_MAX, LogSegment
+from ..segment.log_segment import OFFSETS_MAX, LogSegment, StagedBatch
 from ..segment.log_segments import LogSegments
 from ..segment.segment_reader import iter_headers, iter_valid_batches, read_batch
 from ..segment.segment_swap import complete_swaps
@@ -45,6 +46,8 @@ from .transaction_index_check import find_corrupt_transaction_indexes, find_lost
 logger = logging.getLogger(__name__)
 
 INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+BATCHES_PER_STEP = 256
+"""So many batches of a segment are noted at once: the call costs as much as noting one."""
 TEMPORARY_SUFFIX = ".tmp"
 """Of files that an interrupted write leaves behind."""
 
@@ -313,23 +316,26 @@ class _LogLoader:
         end = file.size()
         segment.reset()
         next_offset = segment.base_offset
+        last_offset_max = segment.base_offset + OFFSETS_MAX
+        latest_epoch = self.epochs.latest_epoch
+        found: list[StagedBatch] = []
         for _, batch in iter_valid_batches(file, end):
-            last_offset = batch.last_offset
-            if batch.base_offset < next_offset or last_offset - segment.base_offset > OFFSETS_MAX:
+            base_offset, epoch = batch.base_offset, batch.partition_leader_epoch
+            last_offset = base_offset + batch.last_offset_delta
+            if base_offset < next_offset or last_offset > last_offset_max:
                 break
-            epoch = batch.partition_leader_epoch
-            if epoch > self.epochs.latest_epoch:
-                self.epochs.assign(epoch, batch.base_offset)
-            found = (
-                batch.base_offset,
-                last_offset,
-                batch.max_timestamp,
-                batch.size_in_bytes,
-                epoch,
-            )
-            segment.published((found,))
-            self.replay.take(segment, batch)
+            if epoch > latest_epoch:
+                self.epochs.assign(epoch, base_offset)
+                latest_epoch = self.epochs.latest_epoch
+            size = batch.batch_length + LOG_OVERHEAD_BYTES
+            found.append((base_offset, last_offset, batch.max_timestamp, size, epoch))
+            if len(found) == BATCHES_PER_STEP:
+                segment.published(found)
+                found = []
+            if batch.producer_id > NO_PRODUCER_ID:
+                self.replay.take(segment, batch)
             next_offset = last_offset + 1
+        segment.published(found)
         is_torn = segment.size < end
         if is_torn:
             tail = keep_tail(self._files, segment.log_path, segment.size, end, self._now_ms)

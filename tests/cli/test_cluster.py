@@ -18,6 +18,7 @@ from support.broker_cluster import METADATA_VERSION, BrokerCluster, View, ask
 
 from odradek.cli.cluster.metrics import MetricsSource, parse
 from odradek.cli.common.errors import CommandError
+from odradek.cli.serve.processes.merged_pages import merged
 from odradek.protocol import messages
 from odradek.testing.process.broker_process import BrokerProcess
 from odradek.testing.waiting import wait_until
@@ -193,9 +194,15 @@ kafka_log_log_size{partition="0",topic="a",} broken, and nobody looks
 
 
 def test_a_page_of_the_jmx_exporter_is_understood():
-    scrape = parse(PAGE)
-    assert scrape.broker_id is None
+    assert parse(PAGE) == {}  # it does not say whose it is
+    scrape = parse(PAGE, 7)[7]
     assert (scrape.bytes_in, scrape.bytes_out, scrape.lag) == (300, 1200, 7)
+
+
+def test_a_page_of_several_brokers_is_understood():
+    found = parse(merged({1: PAGE.decode(), 2: PAGE.decode().replace("300.0", "5.0")}).encode())
+    assert {each: scrape.bytes_in for each, scrape in found.items()} == {1: 300, 2: 5}
+    assert {scrape.lag for scrape in found.values()} == {7}
 
 
 def test_an_id_may_stand_before_the_address():

@@ -29,10 +29,17 @@ STOP_SECONDS_MAX = 45
 """What holds a broker up is told by its complaints; this is for a busy machine."""
 
 
-@pytest.mark.parametrize("replicas", [0, 3])
-def test_brokers_of_one_process_stop_without_a_complaint(tmp_path: Path, replicas: int) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "more"),
+    [(0, []), (3, []), (3, ["--processes"])],
+    ids=["one process", "one process, replicas", "processes, replicas"],
+)
+def test_brokers_of_one_command_stop_without_a_complaint(
+    tmp_path: Path, replicas: int, more: list[str]
+) -> None:
     for number in range(STOPS):
-        broker = BrokerProcess(tmp_path / f"data-{number}", arguments=["--brokers", "3", "-v"])
+        arguments = ["--brokers", "3", "-v", *more]
+        broker = BrokerProcess(tmp_path / f"data-{number}", arguments=arguments)
         with broker:
             if replicas:
                 create_topic(broker.port, replicas)

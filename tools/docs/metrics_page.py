@@ -13,7 +13,10 @@ Written by `python -m odradek.tools.docs.metrics_page`; a test holds it current.
     curl http://localhost:9404/metrics
 
 With `--brokers N` each broker has its own page, on N ports from that one on, as N Kafka brokers
-would. `odradek cluster --metrics URL` shows some of it live. `/health` and `/ready` are beside it:
+would; with `--processes` there is one page, on which each sample has a label `broker`, and which
+says in `odradek_broker_up` and `odradek_broker_restarts_total` how the processes are
+([operations.md](operations.md#several-processes-one-command)).
+`odradek cluster --metrics URL` shows some of it live. `/health` and `/ready` are beside it:
 [operations.md](operations.md#is-it-well-does-it-serve). A dashboard for Grafana is
 [grafana-dashboard.json](grafana-dashboard.json), which `python -m odradek.broker.metrics.dashboard`
 prints.

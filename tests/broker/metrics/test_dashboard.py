@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import textwrap
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from support.broker_processes import BrokerProcesses
+from support.documented import blocks_of
 from support.metrics_page import scrape
 from support.ports import ports_in_a_row
 
@@ -41,7 +44,7 @@ global: {{scrape_interval: 1s}}
 scrape_configs:
 - job_name: odradek
   static_configs: [{{targets: {targets}}}]
-"""
+{more}"""
 
 
 def as_sent(query: str) -> str:
@@ -80,12 +83,14 @@ class Prometheus:
         folder: for its files.
         port: to listen on.
         targets: HOST:PORT of metrics.
+        more: what its configuration says of the scrape besides.
     """
 
-    def __init__(self, folder: Path, port: int, targets: list[str]) -> None:
+    def __init__(self, folder: Path, port: int, targets: list[str], more: str = "") -> None:
         self._url = f"http://127.0.0.1:{port}"
         config = folder / "prometheus.yml"
-        config.write_text(CONFIG.format(targets=json.dumps(targets)))
+        more = textwrap.indent(more, "  ")
+        config.write_text(CONFIG.format(targets=json.dumps(targets), more=more))
         program = shutil.which("prometheus")
         assert program is not None, "install Prometheus: .ci/need prometheus"
         self._log = (folder / "prometheus.log").open("wb")
@@ -183,3 +188,16 @@ def test_numbers_that_must_be_right_are(prometheus: Prometheus) -> None:
         for title in expected
     }
     assert found == {title: [value] for title, value in expected.items()}
+
+
+def test_processes_on_one_page_are_instances_by_what_operators_are_told(tmp_path: Path) -> None:
+    (block,) = blocks_of("docs/operations.md", "yaml")
+    with ports_in_a_row(1) as port, BrokerProcesses(tmp_path) as brokers:
+        target = urllib.parse.urlparse(brokers.metrics_urls[0]).netloc
+        server = Prometheus(tmp_path, port, [target], block.text)
+        try:
+            wait_until(lambda: server.scrapes() >= 1, SECONDS)
+            found = server.query("kafka_server_kafkaserver_brokerstate")
+        finally:
+            server.end()
+    assert {each["metric"]["instance"]: each["value"][1] for each in found} == {"1": "3", "2": "3"}

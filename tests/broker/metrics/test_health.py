@@ -15,6 +15,7 @@ import trio
 from support.metrics_page import MetricsPage
 from support.one_broker import Client, make, run_with
 
+from odradek.broker.metrics.broker_pages import BrokerPages
 from odradek.broker.metrics.endpoint import MetricsEndpoint, bind_metrics
 from odradek.broker.start import metrics_context
 from odradek.protocol.messages.create_topics import CreateTopicsRequest
@@ -38,10 +39,10 @@ class Probe:
     """Somebody who asks an endpoint how its broker is."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
-        self.endpoint = MetricsEndpoint()
+        self.pages = BrokerPages()
         (listener,) = bind_metrics("127.0.0.1:0")
         self._base = listener.url.removesuffix("/metrics")
-        nursery.start_soon(self.endpoint.serve, listener)
+        nursery.start_soon(MetricsEndpoint(self.pages).serve, listener)
 
     async def get(self, path: str) -> Answered:
         return await trio.to_thread.run_sync(self._get, path)
@@ -75,7 +76,7 @@ async def test_a_broker_that_loads_its_logs_is_well_and_not_ready(probe: Probe) 
 
 async def test_it_is_ready_while_it_serves(probe: Probe, tmp_path: Path) -> None:
     broker = await make(tmp_path / "data")
-    probe.endpoint.source = metrics_context(broker)
+    probe.pages.source = metrics_context(broker)
     ready = await probe.get("/ready")
     assert ready.status == 503
     assert ready.json["reasons"][0] == "the broker is starting"
@@ -102,7 +103,7 @@ async def test_it_is_ready_while_it_serves(probe: Probe, tmp_path: Path) -> None
 
 async def test_it_is_not_ready_without_its_clusters_metadata(probe: Probe, tmp_path: Path) -> None:
     broker = await make(tmp_path / "data")
-    probe.endpoint.source = metrics_context(broker)
+    probe.pages.source = metrics_context(broker)
 
     async def act() -> None:
         broker.metadata_cache.snapshot = broker.metadata_cache.snapshot._replace(alive_brokers={})
@@ -118,7 +119,7 @@ async def test_a_full_disk_and_an_offline_directory_are_named(
 ) -> None:
     broken, sound = str(tmp_path / "one"), str(tmp_path / "two")
     broker = await make(tmp_path, {"log.dirs": f"{sound},{broken}"})
-    probe.endpoint.source = metrics_context(broker)
+    probe.pages.source = metrics_context(broker)
 
     async def act() -> None:
         client = await Client.to(broker)

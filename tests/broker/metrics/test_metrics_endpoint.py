@@ -11,6 +11,7 @@ import trio
 import trio.testing
 from support.ports import ports_in_a_row
 
+from odradek.broker.metrics.broker_pages import BrokerPages
 from odradek.broker.metrics.endpoint import (
     HTTP_CONNECTIONS_MAX,
     REQUEST_SECONDS_MAX,
@@ -35,9 +36,14 @@ def connect(nursery: trio.Nursery, served: MetricsEndpoint) -> trio.StapledStrea
 
 
 @pytest.fixture
-def served() -> MetricsEndpoint:
-    """An endpoint of a broker that is not there yet."""
-    return MetricsEndpoint()
+def pages() -> BrokerPages:
+    """Those of a broker that is not there yet."""
+    return BrokerPages()
+
+
+@pytest.fixture
+def served(pages: BrokerPages) -> MetricsEndpoint:
+    return MetricsEndpoint(pages)
 
 
 async def test_a_request_that_does_not_end_is_given_up(served, autojump_clock, nursery):
@@ -74,8 +80,8 @@ async def test_too_many_connections_are_turned_away_until_one_ends(served, autoj
     assert (await read_all(again)).startswith(b"HTTP/1.1 404")
 
 
-async def test_metrics_that_cannot_be_read_are_a_500(served, nursery, caplog):
-    served.source = object()
+async def test_metrics_that_cannot_be_read_are_a_500(served, pages, nursery, caplog):
+    pages.source = object()
     client = connect(nursery, served)
     await client.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
     assert (await read_all(client)).startswith(b"HTTP/1.1 500")
@@ -124,7 +130,7 @@ def test_the_next_port_is_the_next_brokers():
 def test_a_broker_with_metrics_starts_without_prometheus_client():
     program = (
         "import sys, odradek.cli.serve.command\nimport odradek.broker.start\n"
-        "import odradek.broker.metrics.endpoint\n"
+        "import odradek.broker.metrics.broker_pages, odradek.broker.metrics.endpoint\n"
         "print(sorted({'prometheus_client', 'typer', 'rich'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
