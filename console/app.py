@@ -10,14 +10,26 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from .context import context_of, make_context
 from .explaining import HANDLED, Explanation, explain
 from .guard import Guard
-from .pages import brokers, groups, login, overview, topics
+from .pages import (
+    access,
+    brokers,
+    groups,
+    login,
+    overview,
+    produce,
+    storage,
+    test_broker,
+    topics,
+    transactions,
+)
 from .pages import records as records_pages
+from .transcript import Transcript
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -48,6 +60,11 @@ def make_app(settings: ConsoleSettings, client: KafkaClient) -> ASGIApp:
             *records_pages.ROUTES,
             *groups.ROUTES,
             *brokers.ROUTES,
+            *produce.ROUTES,
+            *transactions.ROUTES,
+            *access.ROUTES,
+            *storage.ROUTES,
+            *test_broker.ROUTES,
             Mount("/static", _Assets(directory=str(files(__package__).joinpath("static")))),
         ],
         exception_handlers={
@@ -58,6 +75,7 @@ def make_app(settings: ConsoleSettings, client: KafkaClient) -> ASGIApp:
     )
     guard = Guard(app, settings)
     app.state.followers = records_pages.Followers()
+    app.state.transcript = Transcript()
     app.state.context = make_context(settings, client, guard.pass_)
     return guard
 

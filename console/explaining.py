@@ -12,6 +12,7 @@ from ..client.errors import (
 )
 from ..common.errors import ErrorCode, KafkaError
 from ..protocol.errors import EncodeError, ProtocolError
+from .control_channel import ControlFailed
 from .parameters import ParameterError
 
 
@@ -57,7 +58,7 @@ FORBIDDEN = frozenset(
     }
 )
 
-HANDLED = (KafkaError, ClientError, ProtocolError, EncodeError, ParameterError)
+HANDLED = (KafkaError, ClientError, ProtocolError, EncodeError, ParameterError, ControlFailed)
 """What is explained; anything else is a mistake of ours."""
 
 
@@ -72,6 +73,8 @@ def explain(error: BaseException, cluster: str) -> Explanation:
         return _explain_code(error)
     if isinstance(error, ParameterError):
         return Explanation(400, "This address is not right", f"{error}.")
+    if isinstance(error, ControlFailed):
+        return Explanation(502, "The test broker did not do it", f"{error}.")
     if isinstance(error, AuthenticationError):
         return Explanation(
             502,

@@ -7,20 +7,21 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+UNKNOWN = "\N{EN DASH}"
 NO_TIMESTAMP = -1
 
 
 def number(value: int | float | None) -> str:
     """With commas between thousands; a dash for what is not known."""
     if value is None:
-        return "–"
+        return UNKNOWN
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
 def size(value: int | float | None) -> str:
     """Bytes in the unit that leaves one to four digits before the point."""
     if value is None:
-        return "–"
+        return UNKNOWN
     amount = float(value)
     for unit in UNITS:
         if abs(amount) < 1024 or unit == UNITS[-1]:
@@ -33,7 +34,7 @@ def size(value: int | float | None) -> str:
 def duration(milliseconds: int | None) -> str:
     """The two largest units of a duration, such as "2 h 5 min"."""
     if milliseconds is None:
-        return "–"
+        return UNKNOWN
     if milliseconds < 1000:
         return f"{max(milliseconds, 0)} ms"
     left, parts = milliseconds // 1000, []
@@ -60,8 +61,10 @@ def time(timestamp_ms: int | None) -> Markup:
     iso = iso_time(timestamp_ms)
     if iso is None:
         return Markup("<span>{} ms</span>").format(timestamp_ms)
-    shown = iso.replace("T", " ").replace("Z", "")
-    return Markup('<time datetime="{}">{}</time>').format(iso, shown)
+    day, _, moment = iso.removesuffix("Z").partition("T")
+    return Markup('<time datetime="{}"><span class="day">{} </span>{}</time>').format(
+        iso, day, moment
+    )
 
 
 def visible(text: str) -> Markup:

@@ -32,9 +32,7 @@ class Page(NamedTuple, Generic[ItemT]):
         return max(self.first - 1, 0) + len(self.items)
 
 
-def page_of(
-    items: Sequence[ItemT], number: int, per_page: int = ITEMS_PER_PAGE
-) -> Page[ItemT]:
+def page_of(items: Sequence[ItemT], number: int, per_page: int = ITEMS_PER_PAGE) -> Page[ItemT]:
     """A page by its number; the nearest where there is no such page."""
     pages = max(-(-len(items) // per_page), 1)
     number = min(max(number, 1), pages)

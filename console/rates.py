@@ -56,7 +56,9 @@ class WriteRates:
 
     async def _look(self, now_ms: int) -> None:
         snapshot = await self._cluster.snapshot()
-        offline = {(each.topic, each.partition) for each in snapshot.troubled if each.leader is None}
+        offline = {
+            (each.topic, each.partition) for each in snapshot.troubled if each.leader is None
+        }
         partitions: list[TopicPartition] = []
         for topic in snapshot.topics.values():
             for index in range(topic.partitions):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-DEFAULT_LISTEN = "localhost:9440"
-
 
 class ConsoleSettings(NamedTuple):
     """Where it serves, whom, and what they may do.

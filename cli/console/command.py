@@ -13,6 +13,8 @@ from ..common.errors import fail
 if TYPE_CHECKING:
     import socket
 
+    import trio
+
     from ...client.connection_settings import ConnectionSettings
     from ...client.settings import ClientSettings
     from ...console.settings import ConsoleSettings
@@ -64,6 +66,9 @@ def console(
             help="The control channel of a test broker (docs/control.md), for its faults.",
         ),
     ] = None,
+    ends_with_input: Annotated[
+        bool, typer.Option("--ends-with-input", hidden=True, help="End when the input is closed.")
+    ] = False,
 ) -> None:
     """Show a cluster in a browser: topics, records, groups, brokers.
 
@@ -99,10 +104,13 @@ def console(
     settings = ConsoleSettings(
         host, port, console_write, token, tuple(name or ()), control, ",".join(addresses)
     )
-    sockets = bind(settings)
+    try:
+        sockets = bind(settings)
+    except OSError as error:
+        fail(f"{listen} cannot be listened on: {error.strerror}; choose another with --listen")
     settings = settings._replace(port=sockets[0].getsockname()[1])
     try:
-        trio.run(_serve, settings, addresses, connection, sockets)
+        trio.run(_serve, settings, addresses, connection, sockets, ends_with_input)
     except* KeyboardInterrupt:
         pass  # the way to end it
 
@@ -131,16 +139,36 @@ async def _serve(
     addresses: list[str],
     connection: ConnectionSettings,
     sockets: list[socket.socket],
+    ends_with_input: bool,
 ) -> None:
+    import trio
+
     from ...client.client import KafkaClient
     from ...console.serving import serve
 
-    async with KafkaClient(
-        addresses,
-        connection.client,
-        ssl_context=connection.ssl_context,
-        authenticate=connection.authenticate,
-    ) as client:
+    async with (
+        KafkaClient(
+            addresses,
+            connection.client,
+            ssl_context=connection.ssl_context,
+            authenticate=connection.authenticate,
+        ) as client,
+        trio.open_nursery() as nursery,
+    ):
+        if ends_with_input:
+            nursery.start_soon(_end_with_input, nursery.cancel_scope)
+        nursery.start_soon(serve, settings, client, sockets)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         print(f"{READY_PREFIX}http://{host}:{settings.port}", flush=True)
-        await serve(settings, client, sockets)
+
+
+async def _end_with_input(scope: trio.CancelScope) -> None:
+    """End when whoever started this has closed our input, or has ended."""
+    import sys
+
+    import trio
+
+    async with trio.lowlevel.FdStream(sys.stdin.fileno()) as pipe:
+        while await pipe.receive_some():
+            pass
+    scope.cancel()

@@ -20,6 +20,7 @@ from ...runtime.collector import pause_collection, resume_collection
 if TYPE_CHECKING:
     from ...broker.metrics.endpoint import MetricsListener
     from ...config.broker_config import BrokerConfig
+    from .console_process import ConsoleProcess
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
@@ -43,6 +44,7 @@ examples:
   odradek serve --config server.properties       Kafka's own settings file
   odradek serve --brokers 3                      a cluster in one process
   odradek serve --metrics localhost:9404         with metrics for Prometheus
+  odradek serve --console localhost:9440         and with a page to look at in a browser
   odradek serve --log-level info --log-format json
                                                  what it does, for a collector of logs
   odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
@@ -119,6 +121,8 @@ def _serve_for_tests(options: argparse.Namespace) -> int:
             options.cluster_dir is not None
         ),
         "--json has no --metrics": options.metrics is not None,
+        "--json has no --console: run `odradek console` with the line's --bootstrap-server and "
+        "--control": options.console is not None,
     }
     for sentence, is_so in refused.items():
         if is_so:
@@ -150,12 +154,33 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
             )
         ]
         metrics = _bind_metrics(options)
+        console = _make_console(options)
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
     _log_to_stderr(options)
     folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
-    return _run(configs, folder, stop, metrics)
+    if console is None:
+        return _run(configs, folder, stop, metrics)
+    with console:
+        return _run(configs, folder, stop, metrics, console)
+
+
+def _make_console(options: argparse.Namespace) -> ConsoleProcess | None:
+    """The console, if one is wanted.
+
+    Raises:
+        ConfigError: there can be none.
+    """
+    if options.console is None:
+        if not options.console_write:
+            return None
+        from ...config.definition import ConfigError
+
+        raise ConfigError("--console-write is for a console: give --console HOST:PORT, too.")
+    from .console_process import ConsoleProcess
+
+    return ConsoleProcess(options.console, may_write=options.console_write)
 
 
 def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
@@ -236,6 +261,7 @@ def _run(
     folder: str,
     stop: EarlyStop,
     metrics: Sequence[MetricsListener],
+    console: ConsoleProcess | None = None,
 ) -> int:
     from ...broker.start import StartError, run_brokers
     from .load_progress import LoadProgressLine
@@ -251,6 +277,8 @@ def _run(
         seconds = seconds_since_start()
         print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
         notify_ready(addresses)
+        if console is not None:
+            console.start(addresses)
 
     try:
         run_brokers(configs, announce, stop, progress, metrics)
@@ -328,6 +356,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="serve Prometheus metrics at http://HOST:PORT/metrics, by the names that Kafka's have "
         "there; of N brokers on N ports from this one on",
+    )
+    parser.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        help="show the cluster in a browser at http://HOST:PORT, from a process of its own "
+        "(needs odradek[console]; docs/console.md)",
+    )
+    parser.add_argument(
+        "--console-write",
+        action="store_true",
+        help="with --console: allow changes there; without it the console is read-only",
     )
     parser.add_argument(
         "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"

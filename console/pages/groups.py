@@ -124,9 +124,7 @@ async def reset(request: Request) -> Response:
         group=group,
         plan=sorted(plan.items()),
         rule=rule,
-        fields={
-            name: form.text(name) for name in ("topic", "target", "offset", "time", "shift")
-        },
+        fields={name: form.text(name) for name in ("topic", "target", "offset", "time", "shift")},
     )
 
 

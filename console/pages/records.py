@@ -177,7 +177,9 @@ def partitions_of(topic: Topic, look: Look) -> list[int]:
         return [look.partition]
     if look.key and not look.text:
         return [
-            index for index in led if index == partition_of_key(look.key.encode(), len(topic.partitions))
+            index
+            for index in led
+            if index == partition_of_key(look.key.encode(), len(topic.partitions))
         ]
     return led[:PARTITIONS_MAX]
 

@@ -168,9 +168,7 @@ async def _rows(
     led = [each.partition_index for each in partitions if each.leader_id >= 0]
     sizes, starts, ends = await gather_what_answers(
         lambda: _replica_sizes(context, [(name, each.partition_index) for each in partitions]),
-        lambda: list_offsets(
-            context.client, {(name, index): EARLIEST_TIMESTAMP for index in led}
-        ),
+        lambda: list_offsets(context.client, {(name, index): EARLIEST_TIMESTAMP for index in led}),
         lambda: list_offsets(context.client, {(name, index): LATEST_TIMESTAMP for index in led}),
     )
     rows = []

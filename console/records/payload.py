@@ -126,5 +126,7 @@ def _remark(payload: bytes) -> str:
         number = int.from_bytes(payload[1:WIRE_FORMAT_BYTES], "big")
         return f"It begins as values of a schema registry do: with schema {number:,}."
     if len(payload) in (4, 8):
-        return f"As a number of {len(payload)} bytes: {int.from_bytes(payload, 'big', signed=True):,}."
+        return (
+            f"As a number of {len(payload)} bytes: {int.from_bytes(payload, 'big', signed=True):,}."
+        )
     return ""

@@ -18,7 +18,11 @@
     for (const time of all("time", root)) {
       const utc = time.dateTime.replace("T", " ").replace("Z", "");
       const theirs = local(new Date(time.dateTime));
-      time.textContent = isLocal ? theirs : utc;
+      const [day, clock] = (isLocal ? theirs : utc).split(" ");
+      const span = document.createElement("span");
+      span.className = "day";
+      span.textContent = `${day} `;
+      time.replaceChildren(span, clock);
       time.title = isLocal ? `${utc} UTC` : `${theirs} ${here}`;
     }
     zone.textContent = isLocal ? `Times in ${here}` : "Times in UTC";
@@ -107,7 +111,7 @@
     const chart = new uPlot({
       width: plot.clientWidth, height: 170,
       cursor: { y: false }, legend: { show: false },
-      scales: { y: { range: (self, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
+      scales: { x: { range: (self, low, high) => [Math.min(low, high - 60), high] }, y: { range: (self, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
       axes: [{ ...axis }, { ...axis, size: 64, values: (self, ticks) => ticks.map(count) }],
       series: [{}, { label, stroke: colour("--series"), width: 2, fill: colour("--series") + "22", points: { show: false } }],
     }, data, plot);
@@ -167,6 +171,14 @@
     // What nobody looks at is not read anew.
     const trigger = event.detail.elt.getAttribute("hx-trigger") ?? "";
     if (document.hidden && trigger.startsWith("every")) event.preventDefault();
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    // A page that cannot be kept fresh says so, and goes on trying.
+    const live = document.querySelector(".live");
+    if (live && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every")) {
+      live.classList.toggle("off", !event.detail.successful);
+      live.textContent = event.detail.successful ? "live" : "no answer; trying again";
+    }
   });
   document.addEventListener("htmx:load", (event) => showTimes(event.detail.elt));
   document.addEventListener("DOMContentLoaded", () => {
