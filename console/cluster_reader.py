@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from ..client.error_kinds import error_of
+from ..client.metadata.cluster import Node
 from ..common.errors import ErrorCode, KafkaError
 from ..protocol import messages
 
 if TYPE_CHECKING:
     from ..client.client import KafkaClient
-    from ..client.metadata.cluster import Node
 
 FRESH_MS = 2_000
 """A snapshot that is no older serves another page as it is."""
@@ -114,8 +115,6 @@ class ClusterReader:
             if snapshot is None or now_ms - snapshot.read_ms > FRESH_MS:
                 request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
                 answer = await self._client.send_to_any(request)
-                from ..client.metadata.cluster import Node
-
                 nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
                 snapshot = self._snapshot = count(answer, nodes, now_ms)
             return snapshot
@@ -137,8 +136,6 @@ class ClusterReader:
                 topic.partitions.sort(key=lambda each: each.partition_index)
                 return topic
             if topic.error_code:
-                from ..client.error_kinds import error_of
-
                 raise KafkaError(error_of(topic.error_code), f"topic {name}")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name}")
 

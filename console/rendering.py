@@ -97,7 +97,11 @@ class Renderer:
 
 def make_url(path: str, **query: object) -> str:
     """A path with a query; what is None or empty is left out."""
-    given = {name: str(value) for name, value in query.items() if value not in (None, "", False)}
+    given = {
+        name: str(value)
+        for name, value in query.items()
+        if value is not None and value is not False and value != ""
+    }
     return f"{path}?{urlencode(given, errors='replace')}" if given else path
 
 

@@ -67,10 +67,10 @@ async def show(request: Request) -> Response:
         if not isinstance(answer, Exception)
     }
     replicas = [
-        ReplicaRow(each.size, *key, broker, directory.path, each.lag, each.is_future)
+        ReplicaRow(each.size, topic, partition, broker, directory.path, each.lag, each.is_future)
         for broker, directories in found.items()
         for directory in directories
-        for key, each in directory.replicas.items()
+        for (topic, partition), each in directory.replicas.items()
     ]
     replicas.sort(key=lambda row: (-row.size, row.topic, row.partition, row.broker))
     return context.render.page(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from starlette.routing import Route
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...protocol import messages
 
-    PartitionMetadata = messages.MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
+    PartitionMetadata = messages.MetadataResponse.MetadataResponsePartition
 
 PARTITIONS_PER_PAGE = 100
 SIZED_PARTITIONS_MAX = 2_000
@@ -49,7 +51,7 @@ DEFAULT_SOURCE = 5
 class PartitionRow(NamedTuple):
     """A partition as its topic's page shows it; None for what nobody answers for now."""
 
-    index: int
+    number: int
     leader: int | None
     leader_epoch: int
     replicas: list[int]
@@ -92,10 +94,9 @@ async def list_all(request: Request) -> Response:
     )
 
 
-async def _sizes(context: ConsoleContext, topics: list[TopicRow] | object) -> dict[str, int]:
+async def _sizes(context: ConsoleContext, topics: Sequence[TopicRow]) -> dict[str, int]:
     """The bytes that each topic of a page has on all brokers' disks; nothing where they are many
     partitions, or brokers do not say."""
-    assert isinstance(topics, list)
     if sum(topic.partitions for topic in topics) > SIZED_PARTITIONS_MAX:
         return {}
     partitions = [(topic.name, index) for topic in topics for index in range(topic.partitions)]
@@ -288,8 +289,6 @@ async def delete(request: Request) -> Response:
 
 
 def _path(name: str) -> str:
-    from urllib.parse import quote
-
     return f"/topics/{quote(name, safe='')}"
 
 

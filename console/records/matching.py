@@ -15,11 +15,12 @@ COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "=": operator.eq,
+    "==": operator.eq,
     ">": operator.gt,
     "<": operator.lt,
     "~": lambda found, text: str(text).lower() in str(found).lower(),
 }
-WHERE: Final = re.compile(r"\s*([\w$.\[\]-]+)\s*(!=|>=|<=|=|>|<|~)\s*(.*?)\s*", re.DOTALL)
+WHERE: Final = re.compile(r"\s*([\w$.\[\]-]+)\s*(!=|>=|<=|==?|>|<|~)\s*(.*?)\s*", re.DOTALL)
 STEP: Final = re.compile(r"[^.\[\]]+")
 JSON_BYTES_MAX: Final = 1 << 20
 """Of larger values no JSON is made: they do not match."""
