@@ -67,9 +67,13 @@ def time(timestamp_ms: int | None) -> Markup:
     )
 
 
-def visible(text: str) -> Markup:
+def visible(value: object) -> Markup:
     r"""Escaped text of strangers: whatever is not printable is shown as `\xNN` or `\uNNNN`, set
-    apart, so that a name with control bytes or right-to-left marks is read as what it is."""
+    apart, so that a name with control bytes or right-to-left marks is read as what it is. HTML that
+    was made here stays as it is."""
+    if isinstance(value, Markup):
+        return value
+    text = str(value)
     if text.isprintable():
         return escape(text)
     return _marked(text, "")
@@ -94,6 +98,6 @@ def _marked(text: str, kept: str) -> Markup:
     return Markup("").join(parts)
 
 
-def shortened(text: str, length: int) -> str:
+def shortened(text: str, length: int = 200) -> str:
     """The text, or its beginning and an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

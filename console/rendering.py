@@ -65,6 +65,7 @@ class Renderer:
             "time": formats.time,
             "visible": formats.visible,
             "block": formats.block,
+            "shortened": formats.shortened,
             "segment": _segment,
         }
         has_test = settings.control is not None

@@ -40,6 +40,9 @@ LIMITS: Final = ("50", "20", "100", "200")
 PARTITIONS_MAX: Final = 64
 """Of a topic with more the first so many are read together; any of them alone."""
 
+HEADERS_MAX: Final = 100
+"""Of a record with more the first are shown."""
+
 FOLLOWERS_MAX: Final = 16
 FOLLOW_PAUSE_SECONDS: Final = 0.5
 FOLLOW_ROWS_MAX: Final = 50
@@ -280,8 +283,8 @@ async def show(request: Request) -> Response:
         marker=marker_of(found),
         key=shown_as(record.key, way),
         value=shown_as(record.value, way),
-        headers=[(header, shown_as(payload, way)) for header, payload in record.headers[:200]],
-        headers_cut=max(len(record.headers) - 200, 0),
+        headers=[(header, preview(payload)) for header, payload in record.headers[:HEADERS_MAX]],
+        headers_cut=max(len(record.headers) - HEADERS_MAX, 0),
         way=way,
         ways=WAYS,
         path=_record_path(name, found.partition, found.offset),

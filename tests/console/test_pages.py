@@ -286,6 +286,7 @@ def test_aborted_records_and_markers_are_told_from_others(
         ):
             client.begin_transaction()
             client.send(topic, value)
+            client.flush()
             ends()
     everything = console.page(f"/topics/{topic}/records?seek=oldest").text
     for word in ("kept", "gone", "COMMIT marker", "ABORT marker"):

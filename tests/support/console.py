@@ -14,6 +14,8 @@ from urllib.parse import urlencode, urlsplit
 
 ANSWER_SECONDS_MAX = 60.0
 READY = "console at "
+BLOCKS = frozenset("dd div dt h1 h2 h3 li p section td th time tr".split())
+"""What begins at some distance from what is before it."""
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -35,6 +37,8 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in BLOCKS:
+            self.texts.append(" ")
         self.elements.append(Element(tag, {name: value or "" for name, value in attrs}))
 
     def handle_data(self, data: str) -> None:
