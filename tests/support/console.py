@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 ANSWER_SECONDS_MAX = 60.0
 READY = "console at "
-BLOCKS = frozenset("dd div dt h1 h2 h3 li p section td th time tr".split())
+BLOCKS = frozenset("dd details div dt h1 h2 h3 li p section summary td th time tr".split())
 """What begins at some distance from what is before it."""
 FORM = "application/x-www-form-urlencoded"
 
