@@ -32,6 +32,7 @@ from .pages import records as records_pages
 from .transcript import Transcript
 
 if TYPE_CHECKING:
+    import trio
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -45,12 +46,13 @@ Endpoint = Callable[["Request"], Awaitable[Response]]
 YEAR_SECONDS = 365 * 86_400
 
 
-def make_app(settings: ConsoleSettings, client: KafkaClient) -> ASGIApp:
+def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nursery) -> ASGIApp:
     """The console as an ASGI application, behind its guard.
 
     Args:
         settings: what it was started with.
         client: is open, and stays so.
+        nursery: where answers are read anew while pages are made.
     """
     app = Starlette(
         routes=[
@@ -76,7 +78,7 @@ def make_app(settings: ConsoleSettings, client: KafkaClient) -> ASGIApp:
     guard = Guard(app, settings)
     app.state.followers = records_pages.Followers()
     app.state.transcript = Transcript()
-    app.state.context = make_context(settings, client, guard.pass_)
+    app.state.context = make_context(settings, client, guard.pass_, nursery)
     return guard
 
 

@@ -8,12 +8,14 @@ from ..client.admin.admin import Admin
 from ..client.admin.group_admin import GroupAdmin
 from ..client.admin.partition_admin import PartitionAdmin
 from ..client.admin.transaction_admin import TransactionAdmin
-from .cluster_reader import ClusterReader
+from .cluster.cluster_reader import ClusterReader
+from .cluster.rates import WriteRates
+from .cluster.storage_reader import StorageReader
 from .guard import Pass
-from .rates import WriteRates
 from .rendering import Renderer
 
 if TYPE_CHECKING:
+    import trio
     from starlette.requests import Request
 
     from ..client.client import KafkaClient
@@ -33,28 +35,34 @@ class ConsoleContext(NamedTuple):
     groups: GroupAdmin
     partitions: PartitionAdmin
     transactions: TransactionAdmin
+    storage: StorageReader
     rates: WriteRates
     render: Renderer
     pass_: Pass
 
 
-def make_context(settings: ConsoleSettings, client: KafkaClient, pass_: Pass) -> ConsoleContext:
+def make_context(
+    settings: ConsoleSettings, client: KafkaClient, pass_: Pass, nursery: trio.Nursery
+) -> ConsoleContext:
     """The context of a console.
 
     Args:
         settings: what it was started with.
         client: is open, and stays so.
         pass_: the secrets of its guard.
+        nursery: where answers are read anew while pages are made.
     """
-    cluster = ClusterReader(client)
+    cluster = ClusterReader(client, nursery)
+    partitions = PartitionAdmin(client, ANSWER_MS_MAX)
     return ConsoleContext(
         settings,
         client,
         cluster,
         Admin(client, ANSWER_MS_MAX),
         GroupAdmin(client, ANSWER_MS_MAX),
-        PartitionAdmin(client, ANSWER_MS_MAX),
+        partitions,
         TransactionAdmin(client, ANSWER_MS_MAX),
+        StorageReader(client, cluster, partitions, nursery),
         WriteRates(client, cluster),
         Renderer(settings),
         pass_,

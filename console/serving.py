@@ -7,6 +7,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as serve_app
 
@@ -70,5 +71,6 @@ async def serve(
     config.include_server_header = False
     config.accesslog = None
     config.errorlog = logger
-    app = cast("ASGIFramework", make_app(settings, client))
-    await serve_app(app, config, mode="asgi")
+    async with trio.open_nursery() as nursery:
+        app = cast("ASGIFramework", make_app(settings, client, nursery))
+        await serve_app(app, config, mode="asgi")

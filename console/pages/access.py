@@ -9,9 +9,9 @@ from starlette.routing import Route
 from ...client.admin.acl_admin import AclAdmin
 from ...client.admin.scram_admin import ScramAdmin
 from ...common.acl import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
+from ..cluster.gathering import gather_what_answers
 from ..context import ANSWER_MS_MAX, context_of
 from ..explaining import explain
-from ..gathering import gather_what_answers
 from ..paging import page_of
 from ..parameters import Parameters
 

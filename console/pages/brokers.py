@@ -8,8 +8,8 @@ from starlette.routing import Route
 
 from ...client.admin.admin import BROKER_RESOURCE, ConfigEntry
 from ...common.errors import ErrorCode, KafkaError
+from ..cluster.gathering import gather_what_answers
 from ..context import context_of
-from ..gathering import gather_what_answers
 from ..parameters import NUMBER_MAX, ParameterError, Parameters
 from .topics import DEFAULT_SOURCE, SOURCES
 

@@ -17,9 +17,9 @@ from ...client.consumer.offset_reset import (
     plan_reset,
 )
 from ...common.errors import KafkaError
+from ..cluster.group_progress import GroupProgress, progress_of
 from ..context import ConsoleContext, context_of
 from ..forms import done, read_form
-from ..group_progress import GroupProgress, progress_of
 from ..paging import page_of
 from ..parameters import ParameterError, Parameters, parse_time_ms
 from ..rendering import make_url

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from ..cluster.rates import WriteRates
 from ..context import context_of
-from ..rates import WriteRates
 
 if TYPE_CHECKING:
     from starlette.requests import Request

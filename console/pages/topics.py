@@ -12,10 +12,10 @@ from ...client.admin.admin import TOPIC_RESOURCE, ConfigEntry, NewTopic
 from ...client.consumer.offsets import list_offsets
 from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ...runtime.rng import uuid_to_text
-from ..cluster_reader import TopicRow, search
+from ..cluster.cluster_reader import TopicRow, search
+from ..cluster.gathering import gather, gather_what_answers
 from ..context import ConsoleContext, context_of
 from ..forms import done, read_form
-from ..gathering import gather, gather_what_answers
 from ..paging import page_of
 from ..parameters import ParameterError, Parameters
 

@@ -1,8 +1,7 @@
 """The cluster as pages show it: one snapshot of its brokers and topics, read anew when it is old.
 
-Whoever looks at a page while another is being made shares the answer that comes. A snapshot of ten
-thousand partitions takes a broker and this process some tens of milliseconds, so it serves every
-page of the next moments.
+A snapshot of ten thousand partitions takes a broker and this process some tens of milliseconds, so
+it serves every page of the next moments (`kept.py`).
 """
 
 from __future__ import annotations
@@ -10,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
-from ..client.error_kinds import error_of
-from ..client.metadata.cluster import Node
-from ..common.errors import ErrorCode, KafkaError
-from ..protocol import messages
+from ...client.error_kinds import error_of
+from ...client.metadata.cluster import Node
+from ...common.errors import ErrorCode, KafkaError
+from ...protocol import messages
+from .kept import Kept
 
 if TYPE_CHECKING:
-    from ..client.client import KafkaClient
+    import trio
+
+    from ...client.client import KafkaClient
 
 FRESH_MS = 2_000
-"""A snapshot that is no older serves another page as it is."""
 
 
 class TopicRow(NamedTuple):
@@ -74,11 +73,9 @@ class ClusterSnapshot(NamedTuple):
     """One answer of Metadata, counted.
 
     Attributes:
-        read_ms: when it was read, by the client's monotonic clock.
         topics: by name, in order.
     """
 
-    read_ms: int
     cluster_id: str
     brokers: tuple[BrokerRow, ...]
     topics: Mapping[str, TopicRow]
@@ -92,32 +89,30 @@ class ClusterReader:
 
     Args:
         client: of the cluster.
+        nursery: where snapshots are read.
     """
 
-    def __init__(self, client: KafkaClient) -> None:
+    def __init__(self, client: KafkaClient, nursery: trio.Nursery) -> None:
         self._client = client
-        self._snapshot: ClusterSnapshot | None = None
-        self._reading = trio.Lock()
+        self._kept = Kept(nursery, client.clock, self._read, FRESH_MS)
 
     def forget(self) -> None:
         """Something was changed: the next page is to show it."""
-        self._snapshot = None
+        self._kept.forget()
 
     async def snapshot(self) -> ClusterSnapshot:
-        """A snapshot that is at most `FRESH_MS` old.
+        """A snapshot that is fresh, or nearly so.
 
         Raises:
             ClientError: no broker could be reached.
         """
-        async with self._reading:
-            now_ms = self._client.clock.monotonic_ms()
-            snapshot = self._snapshot
-            if snapshot is None or now_ms - snapshot.read_ms > FRESH_MS:
-                request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
-                answer = await self._client.send_to_any(request)
-                nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
-                snapshot = self._snapshot = count(answer, nodes, now_ms)
-            return snapshot
+        return await self._kept.get()
+
+    async def _read(self) -> ClusterSnapshot:
+        request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        answer: messages.MetadataResponse = await self._client.send_to_any(request)
+        nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
+        return count(answer, nodes)
 
     async def topic(self, name: str) -> messages.MetadataResponse.MetadataResponseTopic:
         """A topic with its partitions as they are now.
@@ -140,9 +135,7 @@ class ClusterReader:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name}")
 
 
-def count(
-    answer: messages.MetadataResponse, nodes: Mapping[int, Node], read_ms: int
-) -> ClusterSnapshot:
+def count(answer: messages.MetadataResponse, nodes: Mapping[int, Node]) -> ClusterSnapshot:
     """Count what an answer says of all topics."""
     topics: list[TopicRow] = []
     troubled: list[Trouble] = []
@@ -186,7 +179,6 @@ def count(
     topics.sort()
     troubled.sort(key=lambda each: (each.leader is not None, each.topic, each.partition))
     return ClusterSnapshot(
-        read_ms,
         answer.cluster_id or "",
         tuple(
             BrokerRow(

@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from .explaining import HANDLED
+from ..explaining import HANDLED
 
 
 async def gather(*questions: Callable[[], Awaitable[Any]]) -> list[Any]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..client.consumer.offsets import list_offsets
-from ..common.sentinels import LATEST_TIMESTAMP
+from ...client.consumer.offsets import list_offsets
+from ...common.sentinels import LATEST_TIMESTAMP
 
 if TYPE_CHECKING:
-    from ..client.client import KafkaClient
+    from ...client.client import KafkaClient
     from .cluster_reader import ClusterReader
 
 TopicPartition = tuple[str, int]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..client.admin.group_descriptions import SHARE, GroupDescription, ShareOffset
-from ..client.consumer.offsets import list_offsets
-from ..common.errors import ErrorCode, KafkaError
-from ..common.sentinels import LATEST_TIMESTAMP
+from ...client.admin.group_descriptions import SHARE, GroupDescription, ShareOffset
+from ...client.consumer.offsets import list_offsets
+from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import LATEST_TIMESTAMP
 from .gathering import gather_what_answers
 
 if TYPE_CHECKING:
-    from .context import ConsoleContext
+    from ..context import ConsoleContext
 
 TopicPartition = tuple[str, int]
 
