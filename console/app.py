@@ -76,7 +76,7 @@ def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nurse
         },
     )
     guard = Guard(app, settings)
-    app.state.followers = records_pages.Followers()
+    app.state.readers = records_pages.Readers()
     app.state.transcript = Transcript()
     app.state.context = make_context(settings, client, guard.pass_, nursery)
     return guard

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+import trio
 from starlette.responses import RedirectResponse
 
 from .context import context_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 FORM_BYTES_MAX = 2 << 20
 """A record of a million bytes, as most brokers take at most, and what encoding adds to it."""
 FIELDS_MAX = 200
+RECEIVE_SECONDS_MAX = 30
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
@@ -28,10 +30,13 @@ async def read_form(request: Request) -> Parameters:
     if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
         raise ParameterError(f"a form is sent as {FORM_TYPE}")
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > FORM_BYTES_MAX:
-            raise ParameterError(f"a form has at most {FORM_BYTES_MAX:,} bytes")
+    with trio.move_on_after(RECEIVE_SECONDS_MAX) as patience:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > FORM_BYTES_MAX:
+                raise ParameterError(f"a form has at most {FORM_BYTES_MAX:,} bytes")
+    if patience.cancelled_caught:
+        raise ParameterError("the form did not come whole; send it again")
     try:
         fields = dict(
             parse_qsl(

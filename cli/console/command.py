@@ -67,7 +67,11 @@ def console(
         ),
     ] = None,
     ends_with_input: Annotated[
-        bool, typer.Option("--ends-with-input", hidden=True, help="End when the input is closed.")
+        bool,
+        typer.Option(
+            "--ends-with-input",
+            help="End when standard input is closed: for programs that start a console.",
+        ),
     ] = False,
 ) -> None:
     """Show a cluster in a browser: topics, records, groups, brokers.

@@ -43,6 +43,8 @@ PARTITIONS_MAX: Final = 64
 HEADERS_MAX: Final = 100
 """Of a record with more the first are shown."""
 
+LOOKS_MAX: Final = 4
+"""Looks at once: each may hold tens of megabytes."""
 FOLLOWERS_MAX: Final = 16
 FOLLOW_PAUSE_SECONDS: Final = 0.5
 FOLLOW_ROWS_MAX: Final = 50
@@ -127,8 +129,9 @@ async def browse(request: Request) -> Response:
     problem, found, bounds = "", None, {}
     try:
         reader = RecordReader(context.client, topic.name or "", committed_only=look.committed)
-        bounds = await reader.bounds(partitions_of(topic, look))
-        found = await _find(reader, look, bounds)
+        async with _readers(request).looks:
+            bounds = await reader.bounds(partitions_of(topic, look))
+            found = await _find(reader, look, bounds)
     except ParameterError as error:
         problem = f"{error}."
     except HANDLED as error:
@@ -319,7 +322,8 @@ async def _read(context: ConsoleContext, request: Request) -> FoundRecord:
     if all(each.partition_index != partition for each in topic.partitions):
         raise ParameterError(f"the topic has no partition {partition}")
     await context.client.wait_for_topic(topic.name or "")
-    found = await RecordReader(context.client, topic.name or "").one(partition, offset)
+    async with _readers(request).looks:
+        found = await RecordReader(context.client, topic.name or "").one(partition, offset)
     if found is None:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset}")
     return found
@@ -351,11 +355,18 @@ async def show_followed(request: Request) -> Response:
     )
 
 
-class Followers:
-    """How many pages are being kept fresh."""
+class Readers:
+    """Who reads records: some look through them, one after another where they are many, and
+    some pages are kept fresh."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.looks = trio.CapacityLimiter(LOOKS_MAX)
+        self.followers = 0
+
+
+def _readers(request: Request) -> Readers:
+    readers: Readers = request.app.state.readers
+    return readers
 
 
 async def follow(request: Request) -> Response:
@@ -364,15 +375,15 @@ async def follow(request: Request) -> Response:
     topic = await context.cluster.topic(request.path_params["topic"])
     look = look_of(Parameters(request.query_params))
     filter_ = look.filter()
-    followers: Followers = request.app.state.followers
-    if followers.count >= FOLLOWERS_MAX:
+    readers = _readers(request)
+    if readers.followers >= FOLLOWERS_MAX:
         raise ParameterError(f"there are {FOLLOWERS_MAX} pages that follow already; close some")
     reader = RecordReader(context.client, topic.name or "", committed_only=look.committed)
     partitions = partitions_of(topic, look)
     bounds = await reader.bounds(partitions)
 
     async def events() -> AsyncIterator[str]:
-        followers.count += 1
+        readers.followers += 1
         try:
             async for found, skipped in _new_records(reader, bounds, filter_):
                 yield _event(
@@ -396,7 +407,7 @@ async def follow(request: Request) -> Response:
                 )
             )
         finally:
-            followers.count -= 1
+            readers.followers -= 1
 
     return StreamingResponse(
         events(), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
