@@ -12,6 +12,7 @@ from .cluster.cluster_reader import ClusterReader
 from .cluster.rates import WriteRates
 from .cluster.storage_reader import StorageReader
 from .guard import Pass
+from .records.schema_values import SchemaValues
 from .rendering import Renderer
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ConsoleContext(NamedTuple):
     transactions: TransactionAdmin
     storage: StorageReader
     rates: WriteRates
+    schemas: SchemaValues | None
     render: Renderer
     pass_: Pass
 
@@ -64,6 +66,7 @@ def make_context(
         TransactionAdmin(client, ANSWER_MS_MAX),
         StorageReader(client, cluster, partitions, nursery),
         WriteRates(client, cluster),
+        None if settings.registry is None else SchemaValues(settings.registry),
         Renderer(settings),
         pass_,
     )

@@ -88,7 +88,12 @@ class Renderer:
         """The HTML of a template."""
         is_fragment = "hx-request" in request.headers
         return self._environment.get_template(template).render(
-            {"csrf": request.state.csrf, "here": request.url, "is_fragment": is_fragment, **values}
+            {
+                "csrf": request.state.csrf,
+                "here": here(request),
+                "is_fragment": is_fragment,
+                **values,
+            }
         )
 
     def _asset(self, name: str) -> str:
@@ -104,6 +109,13 @@ def make_url(path: str, **query: object) -> str:
         if value is not None and value is not False and value != ""
     }
     return f"{path}?{urlencode(given, errors='replace')}" if given else path
+
+
+def here(request: Request) -> str:
+    """The address of a request on this console. A path that begins with two slashes would be that
+    of another site."""
+    path = "/" + quote(request.url.path.lstrip("/\\"), errors="replace")
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def _segment(text: object) -> str:

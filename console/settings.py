@@ -15,6 +15,7 @@ class ConsoleSettings(NamedTuple):
         token: what visitors must know; None: nothing, which is for the loopback interface only.
         names: further names that it is reached by, as a browser's Host header has them.
         control: the URL of a test broker's control channel; None: it is no test broker.
+        registry: the URL of a schema registry, which knows what values are.
         cluster: what the cluster was called on the command line, to name it in errors.
     """
 
@@ -24,4 +25,5 @@ class ConsoleSettings(NamedTuple):
     token: str | None = None
     names: tuple[str, ...] = ()
     control: str | None = None
+    registry: str | None = None
     cluster: str = ""

@@ -44,7 +44,7 @@ LAYERS: dict[str, str] = {
     "testing": "common runtime protocol storage client replication config metadata_store metadata"
     " controller coordinator security broker log_tools spark_connector",
     "bench": "common runtime protocol client testing",
-    "console": "common runtime protocol client",
+    "console": "common runtime protocol client schemas",
     "cli": "common runtime protocol storage client replication config metadata_store metadata"
     " controller coordinator security broker log_tools schemas spark_connector testing bench"
     " console",

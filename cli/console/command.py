@@ -58,6 +58,15 @@ def console(
             "repeated.",
         ),
     ] = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--registry",
+            metavar="URL",
+            help="A schema registry, to show values in Avro, Protobuf and JSON Schema as JSON "
+            "(needs odradek[schemas]).",
+        ),
+    ] = None,
     control: Annotated[
         str | None,
         typer.Option(
@@ -106,7 +115,7 @@ def console(
     connection = connection_settings(command_config, _client_defaults())
     addresses = bootstrap_addresses(bootstrap_server, connection)
     settings = ConsoleSettings(
-        host, port, console_write, token, tuple(name or ()), control, ",".join(addresses)
+        host, port, console_write, token, tuple(name or ()), control, registry, ",".join(addresses)
     )
     try:
         sockets = bind(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from ..context import ConsoleContext, context_of
 from ..explaining import HANDLED, explain
 from ..parameters import ParameterError, Parameters, parse_time_ms
 from ..records.matching import Filter, WhereError, parse_where
-from ..records.payload import WAYS, preview, shown_as
+from ..records.payload import WAYS, by_schema, preview, preview_by_schema, shown_as
 from ..records.reading import (
     Bounds,
     Found,
@@ -136,7 +136,8 @@ async def browse(request: Request) -> Response:
         problem = f"{error}."
     except HANDLED as error:
         problem = explain(error, context.settings.cluster).advice
-    return _page(request, topic, look, found, bounds, problem)
+    rows = [] if found is None else await rows_of(context, found.records)
+    return _page(request, topic, look, found, rows, bounds, problem)
 
 
 def _page(
@@ -144,6 +145,7 @@ def _page(
     topic: Topic,
     look: Look,
     found: Found | None,
+    rows: Sequence[Row],
     bounds: Mapping[int, Bounds],
     problem: str,
 ) -> Response:
@@ -161,7 +163,7 @@ def _page(
         seeks=SEEKS,
         limits=LIMITS,
         found=found,
-        rows=[] if found is None else [row_of(each) for each in found.records],
+        rows=rows,
         total=sum(each.end - each.start for each in bounds.values()),
         further=at,
         problem=problem,
@@ -235,15 +237,27 @@ class Row(NamedTuple):
     is_transactional: bool
 
 
-def row_of(found: FoundRecord) -> Row:
-    """What a table shows of a record."""
+async def rows_of(context: ConsoleContext, found: Sequence[FoundRecord]) -> list[Row]:
+    """What a table shows of records."""
+    if context.schemas is None:
+        return [row_of(each) for each in found]
+    texts = await context.schemas.texts([each.record.value for each in found])
+    return [row_of(each, text) for each, text in zip(found, texts, strict=True)]
+
+
+def row_of(found: FoundRecord, text: str | None = None) -> Row:
+    """What a table shows of a record.
+
+    Args:
+        text: the JSON of its value, if a schema registry knows it.
+    """
     record = found.record
     return Row(
         found.partition,
         found.offset,
         record.timestamp,
         preview(record.key),
-        preview(record.value),
+        preview(record.value) if text is None else preview_by_schema(record.value or b"", text),
         len(record.headers),
         len(record.key or b"") + len(record.value or b""),
         marker_of(found),
@@ -273,6 +287,10 @@ async def show(request: Request) -> Response:
     found = await _read(context, request)
     way = parameters.choice("as", WAYS)
     record = found.record
+    value = shown_as(record.value, way)
+    if context.schemas is not None and record.value and way in ("auto", "json"):
+        (text,) = await context.schemas.texts([record.value])
+        value = value if text is None else by_schema(record.value, text)
     return context.render.page(
         request,
         "_record.html" if "hx-request" in request.headers else "record.html",
@@ -285,7 +303,7 @@ async def show(request: Request) -> Response:
         batch=found.batch,
         marker=marker_of(found),
         key=shown_as(record.key, way),
-        value=shown_as(record.value, way),
+        value=value,
         headers=[(header, preview(payload)) for header, payload in record.headers[:HEADERS_MAX]],
         headers_cut=max(len(record.headers) - HEADERS_MAX, 0),
         way=way,
@@ -390,7 +408,7 @@ async def follow(request: Request) -> Response:
                     context.render.text(
                         request,
                         "_rows.html",
-                        rows=[row_of(each) for each in found],
+                        rows=await rows_of(context, found),
                         topic=topic,
                         skipped=skipped,
                         is_fresh=True,

@@ -81,6 +81,24 @@ def shown_as(payload: bytes | None, way: Way) -> Shown:
     )
 
 
+def by_schema(payload: bytes, text: str) -> Shown:
+    """What a schema registry makes of bytes.
+
+    Args:
+        payload: in its wire format.
+        text: their JSON.
+    """
+    number = int.from_bytes(payload[1:WIRE_FORMAT_BYTES], "big")
+    pretty = _pretty_json(text.encode()) or text
+    return Shown("JSON", pretty, len(payload), remark=f"By schema {number:,} of the registry.")
+
+
+def preview_by_schema(payload: bytes, text: str) -> Shown:
+    """The same in one line."""
+    shown = preview(text.encode())
+    return shown._replace(size=len(payload))
+
+
 def hex_lines(data: bytes) -> str:
     """Sixteen bytes on a line: offset, numbers, and the ASCII among them."""
     lines = []

@@ -114,6 +114,8 @@ def test_hostile_parameters_come_back_harmless(console: Console, topic_of_strang
             f"/login?next={given}",
             f"/topics/{given}",
             f"/nowhere/{given}",
+            f"//evil.example/{given}",
+            f"/%5cevil.example/{given}",
             f"{records}?text={given}&key={given}&header={given}",
             f"{records}?where={given}",
             f"{records}?seek=time&time={given[:30]}",
