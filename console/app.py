@@ -34,7 +34,7 @@ from .transcript import Transcript
 if TYPE_CHECKING:
     import trio
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from ..client.client import KafkaClient
     from .settings import ConsoleSettings
@@ -86,13 +86,13 @@ class _Assets(StaticFiles):
     """Files whose addresses change with them, so that browsers may keep them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_kept(message: dict[str, object]) -> None:
+        async def send_kept(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 200:
                 kept = f"public, max-age={YEAR_SECONDS}, immutable".encode()
-                message["headers"] = [*message["headers"], (b"cache-control", kept)]  # type: ignore[misc]
+                message["headers"] = [*message["headers"], (b"cache-control", kept)]
             await send(message)
 
-        await super().__call__(scope, receive, send_kept)  # type: ignore[arg-type]
+        await super().__call__(scope, receive, send_kept)
 
 
 async def _show_failure(request: Request, error: Exception) -> Response:

@@ -7,7 +7,7 @@ viewer wants what consumers with `read_committed` see is it left out.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...client.consumer.fetched_records import iter_fetched, whole_batches
@@ -24,6 +24,7 @@ from ...protocol.records import Record, RecordBatch, iter_records
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
+    from ...client.consumer.fetched_records import AbortedTransaction
     from .matching import Filter
 
 PARTITION_BYTES: Final = 512 << 10
@@ -292,13 +293,13 @@ class RecordReader:
         partition: int,
         offset: int,
         data: bytes | memoryview,
-        aborted: Iterable[object],
+        aborted: Sequence[AbortedTransaction],
         scan: _Scan,
     ) -> tuple[int, list[FoundRecord], int]:
         records: list[FoundRecord] = []
         next_offset = offset
         batches = whole_batches(self._topic, partition, offset, data)
-        for fetched in iter_fetched(self._topic, partition, offset, batches, list(aborted)):  # type: ignore[arg-type]
+        for fetched in iter_fetched(self._topic, partition, offset, batches, aborted):
             next_offset = max(next_offset, fetched.next_offset)
             if fetched.is_hidden and (self._committed_only or not fetched.batch.is_control):
                 continue

@@ -101,6 +101,12 @@
   const POINTS_MAX = 300;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const count = (value) => value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: 1 });
+  // What uPlot takes for the span of a single point is some years.
+  const span = (self) => {
+    const times = self.data[0];
+    const last = times[times.length - 1] ?? Date.now() / 1000;
+    return [Math.min(times[0] ?? last, last - 60), last];
+  };
   const startChart = (figure) => {
     if (figure.dataset.started || !window.uPlot) return;
     figure.dataset.started = "yes";
@@ -111,7 +117,7 @@
     const chart = new uPlot({
       width: plot.clientWidth, height: 170,
       cursor: { y: false }, legend: { show: false },
-      scales: { x: { range: (self, low, high) => [Math.min(low, high - 60), high] }, y: { range: (self, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
+      scales: { x: { range: span }, y: { range: (self, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
       axes: [{ ...axis }, { ...axis, size: 64, values: (self, ticks) => ticks.map(count) }],
       series: [{}, { label, stroke: colour("--series"), width: 2, fill: colour("--series") + "22", points: { show: false } }],
     }, data, plot);

@@ -25,7 +25,8 @@ class Source:
     async def read(self) -> int:
         self.asked += 1
         number = self.asked
-        await trio.sleep(self.seconds)
+        with trio.move_on_after(self.seconds):
+            await trio.sleep_forever()
         if self.failure is not None:
             raise self.failure
         return number
