@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 READY_PREFIX = "console at "
 ANSWER_MS_MAX = 10_000
+METADATA_MS_MAX = 5_000
+"""How long a page waits for a broker before it says that there is none."""
 
 
 def console(
@@ -142,7 +144,7 @@ def _client_defaults() -> ClientSettings:
     return ClientSettings(
         client_id="odradek-console",
         request_timeout_ms=ANSWER_MS_MAX,
-        max_block_ms=ANSWER_MS_MAX,
+        max_block_ms=METADATA_MS_MAX,
         allow_auto_create_topics=False,
     )
 

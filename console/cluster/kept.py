@@ -56,20 +56,22 @@ class Kept(Generic[ValueT]):
         Raises:
             What reading it raises.
         """
-        age_ms = self._clock.monotonic_ms() - self._read_ms
-        if self._value is not None and age_ms <= self._fresh_ms:
-            return self._value
-        if self._reading is None:
-            self._reading = trio.Event()
-            self._nursery.start_soon(self._read_anew)
-        is_old = self._value is None or age_ms > KEPT_MS_MAX
-        reading = self._reading
-        with trio.move_on_after(float("inf") if is_old else PATIENCE_SECONDS):
-            await reading.wait()
-        if self._value is None:
-            assert self._failure is not None
-            raise self._failure
-        return self._value
+        while True:
+            age_ms = self._clock.monotonic_ms() - self._read_ms
+            if self._value is not None and age_ms <= self._fresh_ms:
+                return self._value
+            if self._reading is None:
+                self._reading, self._failure = trio.Event(), None
+                self._nursery.start_soon(self._read_anew)
+            is_old = self._value is None or age_ms > KEPT_MS_MAX
+            reading = self._reading
+            with trio.move_on_after(float("inf") if is_old else PATIENCE_SECONDS):
+                await reading.wait()
+            if self._value is not None:
+                return self._value
+            if self._failure is not None:
+                raise self._failure
+            # It was forgotten again as it came.
 
     async def _read_anew(self) -> None:
         """Read until nothing was changed meanwhile, and tell those who wait."""

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from support.console import FORM, Console
+from support.ports import nobody_listens
 
 pytestmark = pytest.mark.clients
 
@@ -169,6 +171,15 @@ def test_read_only_console_changes_nothing(locked: Console, topic: str) -> None:
     html = locked.get("/topics", headers).html
     assert 'href="/new-topic"' not in html
     assert "Read-only" in html
+
+
+def test_cluster_that_does_not_answer_is_said_to_be_gone(tmp_path: Path) -> None:
+    with nobody_listens() as address, Console(address, tmp_path / "log") as console:
+        answer = console.get("/topics")
+        assert answer.status == 503
+        assert "No broker answers" in answer.page.text
+        assert address in answer.page.text
+        assert "/topics" in answer.page.links()
 
 
 def test_without_a_token_only_this_machine_is_served() -> None:
