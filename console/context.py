@@ -11,6 +11,7 @@ from ..client.admin.transaction_admin import TransactionAdmin
 from .cluster.cluster_reader import ClusterReader
 from .cluster.rates import WriteRates
 from .cluster.storage_reader import StorageReader
+from .cluster.traffic import TrafficReader
 from .guard import Pass
 from .records.schema_values import SchemaValues
 from .rendering import Renderer
@@ -38,6 +39,7 @@ class ConsoleContext(NamedTuple):
     transactions: TransactionAdmin
     storage: StorageReader
     rates: WriteRates
+    traffic: TrafficReader | None
     schemas: SchemaValues | None
     render: Renderer
     pass_: Pass
@@ -66,6 +68,7 @@ def make_context(
         TransactionAdmin(client, ANSWER_MS_MAX),
         StorageReader(client, cluster, partitions, nursery),
         WriteRates(client, cluster),
+        TrafficReader(settings.metrics, client.clock) if settings.metrics else None,
         None if settings.registry is None else SchemaValues(settings.registry),
         Renderer(settings),
         pass_,

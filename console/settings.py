@@ -16,6 +16,7 @@ class ConsoleSettings(NamedTuple):
         names: further names that it is reached by, as a browser's Host header has them.
         control: the URL of a test broker's control channel; None: it is no test broker.
         registry: the URL of a schema registry, which knows what values are.
+        metrics: the URLs of brokers' metrics, as Prometheus reads them.
         cluster: what the cluster was called on the command line, to name it in errors.
     """
 
@@ -26,4 +27,5 @@ class ConsoleSettings(NamedTuple):
     names: tuple[str, ...] = ()
     control: str | None = None
     registry: str | None = None
+    metrics: tuple[str, ...] = ()
     cluster: str = ""

@@ -76,7 +76,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "security": {"trio", "jwt", "cryptography", "gssapi"},
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},
-    "console": {"trio", "starlette", "hypercorn", "jinja2", "markupsafe"},
+    "console": {"trio", "starlette", "hypercorn", "jinja2", "markupsafe", "prometheus_client"},
 }
 """What a package may import from outside; packages that are not named are free."""
 

@@ -69,6 +69,16 @@ def console(
             "(needs odradek[schemas]).",
         ),
     ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="URL",
+            help="A broker's metrics, for bytes and requests per second: "
+            "http://HOST:PORT/metrics; may be repeated.",
+        ),
+    ] = None,
     control: Annotated[
         str | None,
         typer.Option(
@@ -114,10 +124,21 @@ def console(
         fail("a token has 8 to 1000 characters")
     if control is not None and not control.startswith("http://"):
         fail(f"{control!r} is no control channel; write http://127.0.0.1:PORT")
+    for url in metrics or ():
+        if not url.startswith(("http://", "https://")):
+            fail(f"{url!r} is no address of metrics; write http://HOST:PORT/metrics")
     connection = connection_settings(command_config, _client_defaults())
     addresses = bootstrap_addresses(bootstrap_server, connection)
     settings = ConsoleSettings(
-        host, port, console_write, token, tuple(name or ()), control, registry, ",".join(addresses)
+        host,
+        port,
+        console_write,
+        token,
+        tuple(name or ()),
+        control,
+        registry,
+        tuple(metrics or ()),
+        ",".join(addresses),
     )
     try:
         sockets = bind(settings)

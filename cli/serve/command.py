@@ -278,7 +278,7 @@ def _run(
         print(f"odradek ready at {addresses}, data in {folder}, {seconds:.2f} s", flush=True)
         notify_ready(addresses)
         if console is not None:
-            console.start(addresses)
+            console.start(addresses, [each.url for each in metrics])
 
     try:
         run_brokers(configs, announce, stop, progress, metrics)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 from ...config.definition import ConfigError
@@ -37,15 +38,18 @@ class ConsoleProcess:
         self._arguments = ["--listen", listen, *(["--console-write"] if may_write else [])]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, addresses: str) -> None:
+    def start(self, addresses: str, metrics: Sequence[str] = ()) -> None:
         """Have it look at these brokers. It says itself where it is, or why it is not.
 
         Args:
             addresses: HOST:PORT each, with commas between.
+            metrics: where their metrics are.
         """
         program = [sys.executable, "-m", __name__.partition(".")[0], "console"]
+        sources = [word for url in metrics for word in ("--metrics", url)]
+        options = ["--ends-with-input", "--bootstrap-server", addresses, *sources]
         self._process = subprocess.Popen(
-            [*program, "--ends-with-input", "--bootstrap-server", addresses, *self._arguments],
+            [*program, *options, *self._arguments],
             stdin=subprocess.PIPE,
         )
 

@@ -37,8 +37,8 @@ def status_of(url: str) -> int | None:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A broker with a console, and where that is."""
+def serving(*arguments: str, ready: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A broker with a console, and where that is; `ready` begins a line that it says first."""
     program = [sys.executable, "-m", "odradek", "serve", "--ephemeral", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(
         [*program, "--console", "localhost:0", *arguments],
@@ -47,7 +47,8 @@ def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     )
     assert process.stdout is not None
     try:
-        assert process.stdout.readline().startswith("odradek ready at ")
+        for begin in filter(None, (ready, "odradek ready at ")):
+            assert process.stdout.readline().startswith(begin)
         found = re.fullmatch(r"console at (http://localhost:\d+)\n", process.stdout.readline())
         assert found is not None
         yield process, found[1]
@@ -81,6 +82,19 @@ def test_console_beside_a_broker_is_read_only_unless_told() -> None:
             assert b"Read-only" in page.read()
     with serving("--console-write") as (_, url), urllib.request.urlopen(f"{url}/") as page:
         assert b"Changes allowed" in page.read()
+
+
+def test_metrics_of_the_broker_are_on_the_first_page() -> None:
+    with serving("--metrics", "127.0.0.1:0", ready="metrics at ") as (_, url):
+
+        def shown() -> bool:
+            with urllib.request.urlopen(f"{url}/traffic") as part:
+                text = part.read().decode()
+            return "Metadata" in text and "Bytes in" in text
+
+        with urllib.request.urlopen(f"{url}/") as page:
+            assert b'hx-get="/traffic"' in page.read()
+        wait_until(shown)
 
 
 @pytest.mark.parametrize(

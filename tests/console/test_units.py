@@ -7,6 +7,7 @@ import json
 import pytest
 
 from odradek.console import formats
+from odradek.console.cluster.traffic import Reading, parse, traffic_between
 from odradek.console.paging import page_of
 from odradek.console.parameters import ParameterError, Parameters, parse_time_ms
 from odradek.console.records.matching import Filter, WhereError, parse_where
@@ -251,3 +252,36 @@ def test_transcript_is_python_that_compiles() -> None:
     recipe = transcript.recipe(3)
     compile(recipe, "recipe", "exec")
     assert 'kafka_cluster.move_leader("a\'b\\n", 0, to=2)' in recipe
+
+
+# --- Traffic -------------------------------------------------------------------------------------
+
+METRICS = b"""# TYPE kafka_server_brokertopicmetrics_bytesin_total counter
+kafka_server_brokertopicmetrics_bytesin_total 500.0
+kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 300.0
+# TYPE kafka_server_brokertopicmetrics_bytesout_total counter
+kafka_server_brokertopicmetrics_bytesout_total 70.0
+# TYPE kafka_network_requestmetrics_requests_total counter
+kafka_network_requestmetrics_requests_total{request="Produce",version="9"} 5.0
+kafka_network_requestmetrics_requests_total{request="Produce",version="11"} 7.0
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.5"} 1.5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 9.0
+kafka_network_requestmetrics_totaltimems_count{request="Produce"} 12.0
+"""
+
+
+def test_metrics_are_read_whatever_the_version_and_without_topics() -> None:
+    assert parse(METRICS) == Reading(
+        500.0, 70.0, {"Produce": 12.0}, {("Produce", "0.5"): 1.5, ("Produce", "0.99"): 9.0}
+    )
+
+
+def test_rates_are_of_two_readings_of_the_same_broker() -> None:
+    later = parse(METRICS)
+    earlier = later._replace(bytes_in=300.0, requests={"Produce": 2.0})
+    found = traffic_between({"a": earlier}, {"a": later, "new": later}, 2.0, [])
+    assert (found.bytes_in, found.bytes_out, found.requests) == (100.0, 0.0, 5.0)
+    assert [tuple(each) for each in found.apis] == [("Produce", 5.0, 1.5, 9.0)]
+    restarted = later._replace(bytes_in=1.0)
+    assert traffic_between({"a": later}, {"a": restarted}, 2.0, ["x"]).bytes_in is None
+    assert traffic_between({}, {"a": later}, 2.0, []).requests is None
