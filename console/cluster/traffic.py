@@ -25,7 +25,7 @@ BYTES_OUT: Final = "kafka_server_brokertopicmetrics_bytesout_total"
 REQUESTS: Final = "kafka_network_requestmetrics_requests_total"
 TIMES: Final = "kafka_network_requestmetrics_totaltimems"
 _READ: Final = tuple(name.encode() for name in (BYTES_IN, BYTES_OUT, REQUESTS, TIMES))
-MEDIAN, P99 = "0.5", "0.99"
+MEDIAN, P99 = "0.50", "0.99"
 
 
 class Reading(NamedTuple):

@@ -88,6 +88,7 @@ def test_metrics_of_the_broker_are_on_the_first_page() -> None:
     with serving("--metrics", "127.0.0.1:0", ready="metrics at ") as (_, url):
 
         def shown() -> bool:
+            status_of(f"{url}/topics")  # has the console ask for metadata, now and then
             with urllib.request.urlopen(f"{url}/traffic") as part:
                 text = part.read().decode()
             return "Metadata" in text and "Bytes in" in text

@@ -264,7 +264,7 @@ kafka_server_brokertopicmetrics_bytesout_total 70.0
 # TYPE kafka_network_requestmetrics_requests_total counter
 kafka_network_requestmetrics_requests_total{request="Produce",version="9"} 5.0
 kafka_network_requestmetrics_requests_total{request="Produce",version="11"} 7.0
-kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.5"} 1.5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.50"} 1.5
 kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 9.0
 kafka_network_requestmetrics_totaltimems_count{request="Produce"} 12.0
 """
@@ -272,7 +272,7 @@ kafka_network_requestmetrics_totaltimems_count{request="Produce"} 12.0
 
 def test_metrics_are_read_whatever_the_version_and_without_topics() -> None:
     assert parse(METRICS) == Reading(
-        500.0, 70.0, {"Produce": 12.0}, {("Produce", "0.5"): 1.5, ("Produce", "0.99"): 9.0}
+        500.0, 70.0, {"Produce": 12.0}, {("Produce", "0.50"): 1.5, ("Produce", "0.99"): 9.0}
     )
 
 
