@@ -30,10 +30,17 @@ class ControlChannel:
         # The channel is on this machine; a proxy for the web would not know it.
         self._opener = build_opener(ProxyHandler({}))
 
-    async def get(self, path: str, **query: object) -> Any:
-        """What the channel shows. Raises ControlFailed."""
+    async def get(self, path: str, seconds: float = ANSWER_SECONDS_MAX, **query: object) -> Any:
+        """What the channel shows. Raises ControlFailed.
+
+        Args:
+            path: of what.
+            seconds: how long to wait for it.
+            query: what else the request says; what is None or empty is left out.
+        """
         given = {name: value for name, value in query.items() if value not in (None, "")}
-        return await self._ask("GET", f"{path}?{urlencode(given)}" if given else path, None)
+        target = f"{path}?{urlencode(given)}" if given else path
+        return await self._ask("GET", target, None, seconds)
 
     async def post(self, path: str, body: dict[str, object]) -> Any:
         """Have something done. Raises ControlFailed."""
@@ -43,13 +50,15 @@ class ControlChannel:
         """Have something taken back. Raises ControlFailed."""
         return await self._ask("DELETE", path, None)
 
-    async def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+    async def _ask(
+        self, method: str, path: str, body: bytes | None, seconds: float = ANSWER_SECONDS_MAX
+    ) -> Any:
         request = Request(self._url + path, body, method=method)
-        return await trio.to_thread.run_sync(self._exchange, request)
+        return await trio.to_thread.run_sync(self._exchange, request, seconds)
 
-    def _exchange(self, request: Request) -> Any:
+    def _exchange(self, request: Request, seconds: float) -> Any:
         try:
-            with self._opener.open(request, timeout=ANSWER_SECONDS_MAX) as answer:
+            with self._opener.open(request, timeout=seconds) as answer:
                 return json.loads(answer.read(ANSWER_BYTES_MAX))
         except HTTPError as error:
             raise ControlFailed(_sentence(error)) from error

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from starlette.routing import Route
 
+from ..cluster.gathering import gather_what_answers
 from ..context import context_of
 from ..control_channel import ControlChannel
 from ..forms import done, read_form
@@ -76,14 +77,19 @@ BROKER_ACTS: Final = {
 }
 """Operations of the channel, and the methods of `odradek.testing` that do the same."""
 REQUESTS_SHOWN: Final = 100
+LOOK_SECONDS_MAX: Final = 2.0
 
 
 async def show(request: Request) -> Response:
     """The page; its live parts alone where they are asked for again."""
     channel = _channel(request)
     cluster = await channel.get("/")
-    faults = (await channel.get("/faults"))["faults"]
-    times = (await channel.get("/time"))["brokers"]
+    # A broker that is frozen says nothing of its faults, nor what time it is there.
+    faults, times = await gather_what_answers(
+        lambda: channel.get("/faults", LOOK_SECONDS_MAX),
+        lambda: channel.get("/time", LOOK_SECONDS_MAX),
+    )
+    clocks = [] if isinstance(times, Exception) else times["brokers"]
     transcript: Transcript = request.app.state.transcript
     return context_of(request).render.page(
         request,
@@ -91,8 +97,8 @@ async def show(request: Request) -> Response:
         section="test",
         title="Test broker",
         brokers=cluster["brokers"],
-        faults=faults,
-        clocks={each["id"]: round(each["time"] * 1000) for each in times},
+        faults=None if isinstance(faults, Exception) else faults["faults"],
+        clocks={each["id"]: round(each["time"] * 1000) for each in clocks},
         kinds=FAULTS,
         apis=APIS,
         recipe=transcript.recipe(len(cluster["brokers"])),

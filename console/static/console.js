@@ -107,6 +107,10 @@
     const last = times[times.length - 1] ?? Date.now() / 1000;
     return [Math.min(times[0] ?? last, last - 60), last];
   };
+  const clock = (seconds) => {
+    const moment = new Date(seconds * 1000);
+    return remembered("zone") === "local" ? local(moment).slice(11, 19) : moment.toISOString().slice(11, 19);
+  };
   const startChart = (figure) => {
     if (figure.dataset.started || !window.uPlot) return;
     figure.dataset.started = "yes";
@@ -118,7 +122,7 @@
       width: plot.clientWidth, height: 170,
       cursor: { y: false }, legend: { show: false },
       scales: { x: { range: span }, y: { range: (self, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
-      axes: [{ ...axis }, { ...axis, size: 64, values: (self, ticks) => ticks.map(count) }],
+      axes: [{ ...axis, space: 90, values: (self, ticks) => ticks.map(clock) }, { ...axis, size: 64, values: (self, ticks) => ticks.map(count) }],
       series: [{}, { label, stroke: colour("--series"), width: 2, fill: colour("--series") + "22", points: { show: false } }],
     }, data, plot);
     new ResizeObserver(() => chart.setSize({ width: plot.clientWidth, height: 170 })).observe(plot);

@@ -348,6 +348,17 @@ def test_fault_strikes_and_is_lifted_by_click(browser: Browser, walked: Console)
     browser.wait("#live", "None: every request is handled")
 
 
+def test_frozen_broker_is_shown_and_thawed(walked: Console) -> None:
+    walked.post("/test/brokers", {"act": "freeze", "broker": 2})
+    try:
+        text = walked.page("/test").text
+        assert "Broker 2 frozen" in text
+        assert "Thaw" in text
+    finally:
+        walked.post("/test/brokers", {"act": "thaw", "broker": 2})
+    wait_until(lambda: "Broker 2 running" in walked.page("/test").text)
+
+
 def test_vendored_files_are_those_of_their_packages(packages: Path) -> None:
     for copy, original in {
         "htmx.min.js": "htmx.org/dist/htmx.min.js",
