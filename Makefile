@@ -194,7 +194,7 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check --quiet --output-format concise .
 	@mkdir -p $(MYPY_PATH) && ln -sfn "$(CURDIR)" $(MYPY_PATH)/odradek
 	MYPYPATH=$(MYPY_PATH) $(BIN)/mypy --cache-dir .cache/mypy \
-		--exclude '(^|/)(tests/(?!support/|$$)|examples/testing/)' -p odradek
+		--exclude '(^|/)(tests/(?!support/|$$)|examples/testing/|build/)' -p odradek
 	$(PYTEST) -q tests/test_architecture.py tests/test_generated.py
 
 format: $(VENV)/test.stamp

@@ -18,6 +18,7 @@ COMMANDS = {
     "quotas": "quotas.command:app",
     "tokens": "tokens.command:app",
     "cluster": "cluster.command:cluster",
+    "console": "console.command:console",
     "record": "recorder.record:record",
     "replay": "recorder.replay:replay",
     "log": "log.command:app",

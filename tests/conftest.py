@@ -67,7 +67,10 @@ topic_numbers = itertools.count()
 SLOW_FOLDERS = frozenset({"cluster", "crash", "floor", "interop", "spark"})
 """Folders whose tests are for `make test-all`, but for those that are marked as short."""
 OF_PROCESSES = frozenset(
-    {"bench", "cli", "clients", "deploy", "docs", "hostile", "testing", "tools", *SLOW_FOLDERS}
+    {
+        *("bench", "cli", "clients", "console", "deploy", "docs", "hostile", "testing", "tools"),
+        *SLOW_FOLDERS,
+    }
 )
 """Folders whose tests start processes; state machines and units are in all the others."""
 SHARE_A_PROCESS = ("tests/spark", "tests/interop")

@@ -44,11 +44,13 @@ LAYERS: dict[str, str] = {
     "testing": "common runtime protocol storage client replication config metadata_store metadata"
     " controller coordinator security broker log_tools spark_connector",
     "bench": "common runtime protocol client testing",
+    "console": "common runtime protocol client schemas",
     "cli": "common runtime protocol storage client replication config metadata_store metadata"
-    " controller coordinator security broker log_tools schemas spark_connector testing bench",
+    " controller coordinator security broker log_tools schemas spark_connector testing bench"
+    " console",
     "tools": "common runtime protocol storage client replication config metadata_store metadata"
     " controller coordinator security broker log_tools schemas spark_connector testing bench"
-    " cli",
+    " console cli",
 }
 """The packages, and which of the others each may import."""
 
@@ -74,6 +76,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "security": {"trio", "jwt", "cryptography", "gssapi"},
     "log_tools": set(),
     "broker": {"trio", "prometheus_client"},
+    "console": {"trio", "starlette", "hypercorn", "jinja2", "markupsafe", "prometheus_client"},
 }
 """What a package may import from outside; packages that are not named are free."""
 
@@ -108,6 +111,7 @@ BEHIND_SEAMS = frozenset(MAY_IMPORT) - {
     "testing",
     "bench",
     "cli",
+    "console",
     "tools",
 }
 """Rooms that get clock, rng and files from outside."""

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from .announced import metrics_line, ready_line
 if TYPE_CHECKING:
     from ...broker.metrics.endpoint import MetricsListener
     from ...config.broker_config import BrokerConfig
+    from .console_process import ConsoleProcess
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA_DIR = "odradek-data"
@@ -45,6 +47,7 @@ examples:
   odradek serve --brokers 3                      a cluster in one process
   odradek serve --brokers 3 --processes          one process for each, on as many cores
   odradek serve --metrics localhost:9404         with metrics for Prometheus
+  odradek serve --console localhost:9440         and with a page to look at in a browser
   odradek serve --log-level info --log-format json
                                                  what it does, for a collector of logs
   odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
@@ -129,6 +132,8 @@ def _serve_for_tests(options: argparse.Namespace) -> int:
         ),
         "--json has no --metrics": options.metrics is not None,
         "--json has no --processes: each of its brokers is one already": options.processes,
+        "--json has no --console: run `odradek console` with the line's --bootstrap-server and "
+        "--control": options.console is not None,
     }
     for sentence, is_so in refused.items():
         if is_so:
@@ -156,14 +161,33 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
         each = _with_external(options, overrides_of_each(options.brokers, properties, overrides))
         configs = [BrokerConfig.from_sources(properties, one) for one in each]
         metrics = _bind_metrics(options)
+        console = _make_console(options)
     except ConfigError as error:
         print(f"odradek serve: {error}", file=sys.stderr)
         return 2
     _log_to_stderr(options)
     folder = overrides.get("log.dirs") or str(configs[0]["log.dirs"][0])
-    if options.processes:
-        return _run_processes(options, each, folder, stop, metrics)
-    return _run(configs, folder, stop, metrics, options.await_brokers)
+    with console or nullcontext():
+        if options.processes:
+            return _run_processes(options, each, folder, stop, metrics, console)
+        return _run(configs, folder, stop, metrics, options.await_brokers, console)
+
+
+def _make_console(options: argparse.Namespace) -> ConsoleProcess | None:
+    """The console, if one is wanted.
+
+    Raises:
+        ConfigError: there can be none.
+    """
+    if options.console is None:
+        if not options.console_write:
+            return None
+        from ...config.definition import ConfigError
+
+        raise ConfigError("--console-write is for a console: give --console HOST:PORT, too.")
+    from .console_process import ConsoleProcess
+
+    return ConsoleProcess(options.console, may_write=options.console_write)
 
 
 def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
@@ -245,6 +269,7 @@ def _run(
     stop: EarlyStop,
     metrics: Sequence[MetricsListener],
     companions: frozenset[int],
+    console: ConsoleProcess | None,
 ) -> int:
     """Run brokers in this process.
 
@@ -254,6 +279,7 @@ def _run(
         stop: whether a signal has come already.
         metrics: where those of each are served.
         companions: brokers of other processes that are there before these are ready.
+        console: looks at them, if one is wanted.
     """
     from ...broker.start import StartError, run_brokers
     from .load_progress import LoadProgressLine
@@ -262,7 +288,7 @@ def _run(
 
     def announce(addresses: str) -> None:
         progress.end()
-        _announce(addresses, folder, metrics)
+        _announce(addresses, folder, metrics, console)
 
     try:
         run_brokers(configs, announce, stop, progress, metrics, companions=companions)
@@ -279,6 +305,7 @@ def _run_processes(
     folder: str,
     stop: EarlyStop,
     metrics: Sequence[MetricsListener],
+    console: ConsoleProcess | None,
 ) -> int:
     """Run each broker in a process of its own.
 
@@ -288,6 +315,7 @@ def _run_processes(
         folder: where topics are kept.
         stop: whether a signal has come already.
         metrics: where those of all are served, if they are.
+        console: looks at them, if one is wanted.
     """
     import trio
 
@@ -304,7 +332,7 @@ def _run_processes(
     children = [BrokerChild(int(each["broker.id"]), each, arguments, log) for each in settings]
 
     def announce(addresses: str) -> None:
-        _announce(addresses, folder, metrics)
+        _announce(addresses, folder, metrics, console)
 
     processes = BrokerProcesses(children, announce, metrics[0] if metrics else None)
     try:
@@ -315,8 +343,13 @@ def _run_processes(
     return 0
 
 
-def _announce(addresses: str, folder: str, metrics: Sequence[MetricsListener]) -> None:
-    """Say that all brokers serve."""
+def _announce(
+    addresses: str,
+    folder: str,
+    metrics: Sequence[MetricsListener],
+    console: ConsoleProcess | None,
+) -> None:
+    """Say that all brokers serve, and start what looks at them."""
     from .service_manager import notify_ready
 
     resume_collection()
@@ -324,6 +357,8 @@ def _announce(addresses: str, folder: str, metrics: Sequence[MetricsListener]) -
         print(metrics_line(",".join(each.url for each in metrics)), flush=True)
     print(ready_line(addresses, folder, seconds_since_start()), flush=True)
     notify_ready(addresses)
+    if console is not None:
+        console.start(addresses, [each.url for each in metrics])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -399,6 +434,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="serve Prometheus metrics at http://HOST:PORT/metrics, by the names that Kafka's have "
         "there; of N brokers on N ports from this one on, with --processes on this one",
+    )
+    parser.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        help="show the cluster in a browser at http://HOST:PORT, from a process of its own "
+        "(needs odradek[console]; docs/console.md)",
+    )
+    parser.add_argument(
+        "--console-write",
+        action="store_true",
+        help="with --console: allow changes there; without it the console is read-only",
     )
     parser.add_argument(
         "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"

@@ -84,15 +84,28 @@ class PartitionAdmin:
             for each in topic.partitions
         }
 
-    async def describe_log_dirs(self, broker_id: int) -> list[LogDirectory]:
+    async def describe_log_dirs(
+        self, broker_id: int, partitions: Iterable[TopicPartition] | None = None
+    ) -> list[LogDirectory]:
         """The directories of a broker, with what lies in them (KIP-113, KIP-827).
+
+        Args:
+            broker_id: whose.
+            partitions: the replicas that are of interest; all if left out.
 
         Raises:
             KafkaError: CLUSTER_AUTHORIZATION_FAILED and so on.
             ClientError: the broker could not be reached.
         """
+        topics = None
+        if partitions is not None:
+            make = messages.DescribeLogDirsRequest.DescribableLogDirTopic
+            topics = [
+                make(topic=name, partitions=indexes)
+                for name, indexes in _by_topic(partitions).items()
+            ]
         response: messages.DescribeLogDirsResponse = await self._client.send(
-            broker_id, messages.DescribeLogDirsRequest(topics=None), timeout_ms=self._timeout_ms
+            broker_id, messages.DescribeLogDirsRequest(topics=topics), timeout_ms=self._timeout_ms
         )
         require_success([Outcome(f"broker {broker_id}", response.error_code)])
         return [
@@ -127,14 +140,11 @@ class PartitionAdmin:
             ClientError: the broker could not be reached.
         """
         make = messages.AlterReplicaLogDirsRequest
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            by_topic.setdefault(topic, []).append(partition)
         directory = make.AlterReplicaLogDir(
             path=path,
             topics=[
                 make.AlterReplicaLogDirTopic(name=name, partitions=indexes)
-                for name, indexes in by_topic.items()
+                for name, indexes in _by_topic(partitions).items()
             ],
         )
         response: messages.AlterReplicaLogDirsResponse = await self._client.send(
@@ -147,3 +157,10 @@ class PartitionAdmin:
             for topic in response.results
             for each in topic.partitions
         )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return grouped

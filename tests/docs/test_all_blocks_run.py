@@ -12,6 +12,7 @@ RUN_BY = {
     ("README.md", "console"): "tests/docs/test_pages_of_commands.py",
     ("README.md", "python"): "tests/docs/test_python_blocks.py",
     ("docs/client.md", "python"): "tests/docs/test_python_blocks.py",
+    ("docs/console.md", "console"): "tests/console/test_serve_console.py",
     ("docs/operations.md", "yaml"): "tests/broker/metrics/test_dashboard.py",
     ("docs/recorder.md", "python"): "tests/docs/test_python_blocks.py",
     ("docs/security.md", "console"): "tests/cli/test_security_page.py",

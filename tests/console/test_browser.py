@@ -1,0 +1,372 @@
+"""A walk through the console in a real browser: Chromium, steered by Selenium, with axe-core.
+
+It needs Debian's `chromium` and `chromium-driver`, and npm for what is in `npm/package.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+from support.console import Console
+
+from odradek.testing.waiting import wait_until
+
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
+
+NPM = Path(__file__).parent / "npm"
+VENDORED = Path(__file__).parents[2] / "console" / "static" / "vendor"
+SECONDS_MAX = 60
+WIDE, NARROW = (1320, 900), (390, 800)
+
+WATCH = """
+window.refused = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+    window.refused.push(`${event.violatedDirective} ${event.blockedURI}`));
+window.alert = () => window.refused.push("a script of a record ran");
+"""
+
+
+def need(program: str) -> str:
+    """The path of a program; without it the test fails, because nobody would notice a skip."""
+    path = shutil.which(program)
+    if path is None:
+        pytest.fail(f"`{program}` is not installed: .ci/need {program}", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def packages() -> Path:
+    """What npm installs."""
+    npm = need("npm")
+    if not (NPM / "node_modules" / "axe-core").is_dir():
+        install = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5"]
+        subprocess.run(install, cwd=NPM, check=True, timeout=300)
+    return NPM / "node_modules"
+
+
+class Browser:
+    """Chromium with one page of a console.
+
+    Args:
+        console: whose pages.
+        axe: the source of axe-core.
+    """
+
+    def __init__(self, console: Console, axe: str) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = need("chromium")
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service(need("chromedriver")))
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+        self._console = console
+        self._axe = axe
+
+    def open(self, path: str) -> None:
+        """Go to a page; what the last one did is forgotten."""
+        self.driver.get_log("browser")
+        self.driver.get(self._console.url + path)
+
+    def prefer(self, scheme: str) -> None:
+        """Have the viewer's system be light or dark."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Have a screen of another size."""
+        width, height = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def text(self, selector: str = "main") -> str:
+        """The text of an element."""
+        return self.driver.find_element(By.CSS_SELECTOR, selector).text
+
+    def find(self, selector: str) -> Any:
+        """An element."""
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def press(self, *keys: str) -> None:
+        """Press keys, wherever the focus is."""
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def wait(self, selector: str, text: str) -> None:
+        """Wait until an element has a text."""
+        WebDriverWait(self.driver, SECONDS_MAX).until(
+            lambda driver: any(text in each for each in driver.execute_script(TEXTS_OF, selector)),
+            f"{selector} has no {text!r}",
+        )
+
+    def complaints(self) -> list[str]:
+        """What axe-core finds wrong with the page."""
+        self.driver.execute_script(self._axe)
+        found = self.driver.execute_async_script(
+            "axe.run(document, {resultTypes: ['violations']}).then(arguments[0])"
+        )
+        return [
+            f"{each['id']}: {node['html'][:150]} {node['failureSummary']}"
+            for each in found["violations"]
+            for node in each["nodes"]
+        ]
+
+    def troubles(self) -> list[str]:
+        """What the policy refused, and errors of the browser's console."""
+        refused = self.driver.execute_script("return window.refused")
+        errors = [each for each in self.driver.get_log("browser") if each["level"] == "SEVERE"]
+        return [*refused, *(each["message"] for each in errors)]
+
+    def fetched(self) -> set[str]:
+        """The addresses that were asked for since this was looked at last."""
+        messages = (json.loads(each["message"]) for each in self.driver.get_log("performance"))
+        return {
+            message["message"]["params"]["request"]["url"]
+            for message in messages
+            if message["message"]["method"] == "Network.requestWillBeSent"
+        }
+
+
+TEXTS_OF = "return [...document.querySelectorAll(arguments[0])].map((each) => each.innerText)"
+
+
+@pytest.fixture(scope="module")
+def test_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A broker with a control channel, with topics, a group and hostile records."""
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "odradek", "serve", "--ephemeral", "--json", "--brokers", "2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    ready: dict[str, Any] = json.loads(process.stdout.readline())
+    bootstrap = ready["bootstrap_servers"]
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(name, 3, 2) for name in ("orders", "hostile", "empty")])
+    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
+        for number in range(80):
+            producer.send("orders", json.dumps({"n": number}).encode(), key=b"k%d" % number)
+        for text in ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "a\u202eb\x00"):
+            producer.send("hostile", text.encode(), key=text.encode(), headers=[(text, b"\xff")])
+    with KafkaConsumer("orders", bootstrap_servers=bootstrap, group_id="billing") as consumer:
+        consumer.poll(5_000)
+        consumer.commit()
+    yield ready
+    process.stdin.close()
+    process.wait(SECONDS_MAX)
+    process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def walked(
+    test_broker: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Console]:
+    """A console of it."""
+    log = tmp_path_factory.mktemp("console") / "log"
+    arguments = ["--console-write", "--control", test_broker["control"]]
+    with Console(test_broker["bootstrap_servers"], log, arguments) as console:
+        yield console
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(walked: Console, packages: Path) -> Iterator[Browser]:
+    started = Browser(walked, (packages / "axe-core" / "axe.min.js").read_text())
+    yield started
+    started.driver.quit()
+
+
+PAGES = (
+    "/",
+    "/topics",
+    "/topics?search=there-is-none",
+    "/new-topic",
+    "/topics/orders",
+    "/topics/orders/settings",
+    "/topics/orders/records",
+    "/topics/orders/records?where=n+%3E+70",
+    "/topics/orders/produce",
+    "/topics/orders/producers",
+    "/topics/orders/delete",
+    "/topics/orders/follow",
+    "/topics/empty/records",
+    "/topics/hostile/records",
+    "/topics/hostile/records/{hostile}",
+    "/groups",
+    "/groups/view?id=billing",
+    "/brokers",
+    "/brokers/1",
+    "/transactions",
+    "/access",
+    "/storage",
+    "/test",
+    "/test/requests",
+    "/nowhere",
+)
+
+
+def path_of(console: Console, page: str) -> str:
+    """The path of a page; that of the first hostile record is looked up."""
+    if "{hostile}" not in page:
+        return page
+    links = console.page("/topics/hostile/records").links()
+    return next(each for each in links if each.startswith("/topics/hostile/records/"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_accessible_in_light_and_dark_and_fetches_nothing_from_elsewhere(
+    browser: Browser, walked: Console, page: str
+) -> None:
+    browser.fetched()
+    browser.open(path_of(walked, page))
+    for scheme in ("light", "dark"):
+        browser.prefer(scheme)
+        assert browser.complaints() == [], scheme
+    expected = "/nowhere - Failed to load resource"
+    assert [each for each in browser.troubles() if expected not in each] == []
+    fetched = {each for each in browser.fetched() if not each.startswith("data:")}
+    assert fetched
+    assert {each for each in fetched if not each.startswith(walked.url)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_fits_a_narrow_screen(browser: Browser, walked: Console, page: str) -> None:
+    browser.resize(NARROW)
+    try:
+        browser.open(path_of(walked, page))
+        wide = browser.driver.execute_script(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+    finally:
+        browser.resize(WIDE)
+    assert wide <= 0
+
+
+def test_search_narrows_the_list_while_one_types(browser: Browser) -> None:
+    browser.open("/topics")
+    assert "hostile" in browser.text("#list")
+    browser.press("/", "o", "r", "d")
+    browser.wait("#list", "1\N{EN DASH}1 of 1 topics")
+    assert "hostile" not in browser.text("#list")
+    assert browser.driver.current_url.endswith("search=ord&order=name")
+
+
+def test_keys_lead_everywhere(browser: Browser) -> None:
+    browser.open("/")
+    browser.press("g", "t")
+    browser.wait("h1", "Topics")
+    browser.press("j", "j")
+    browser.press(Keys.ENTER)
+    browser.wait("h1", "hostile")
+    browser.press("?")
+    assert browser.find("#keys").get_attribute("open") is not None
+    browser.press(Keys.ESCAPE)
+    browser.press("g", "o")
+    browser.wait("h1", "Overview")
+
+
+def test_record_opens_beside_the_table(browser: Browser) -> None:
+    browser.open("/topics/orders/records")
+    browser.find("tbody th a").click()
+    browser.wait("#drawer", "The batch it lies in")
+    browser.find("#drawer .ways a:last-child").click()
+    browser.wait("#drawer", "00000000")
+    browser.find("[data-close-drawer]").click()
+    assert browser.text("#drawer") == ""
+    assert browser.troubles() == []
+
+
+def test_times_are_shown_in_the_zone_of_the_viewer(browser: Browser) -> None:
+    zone = {"timezoneId": "Asia/Tokyo"}
+    browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", zone)
+    browser.open("/topics/orders/records")
+    utc = browser.find("time").get_attribute("datetime")
+    assert browser.find("time").text == utc.replace("T", " ").replace("Z", "")
+    browser.find("#zone").click()
+    shown = browser.find("time").text
+    assert (int(shown[11:13]) - int(utc[11:13])) % 24 == 9
+    assert browser.text("#zone") == "Times in Asia/Tokyo"
+    browser.open("/topics/orders/records")
+    assert browser.text("#zone") == "Times in Asia/Tokyo"
+    browser.find("#zone").click()
+
+
+def test_record_that_is_produced_appears_where_it_is_followed(
+    browser: Browser, walked: Console
+) -> None:
+    browser.open("/topics/orders/follow")
+    browser.wait("#follow-empty", "Waiting for the next record")
+    wait_until(lambda: any("follow/events" in each for each in browser.fetched()))
+
+    def appears() -> bool:
+        walked.post("/topics/orders/produce", {"key": "new", "value": "<b>fresh</b>"})
+        return "<b>fresh</b>" in browser.text(".follow-rows")
+
+    wait_until(appears)
+    browser.find("#pause").click()
+    assert browser.text("#pause") == "Go on"
+    assert browser.troubles() == []
+
+
+def test_chart_is_drawn(browser: Browser) -> None:
+    browser.open("/")
+    browser.wait(".chart-now", "records/s")
+    assert browser.find(".plot canvas").size["height"] > 100
+    assert browser.troubles() == []
+
+
+def test_fault_strikes_and_is_lifted_by_click(browser: Browser, walked: Console) -> None:
+    browser.open("/test")
+    browser.find("select[name=fault] option[value=answer]").click()
+    browser.find("select[name=api] option[value=ListOffsets]").click()
+    browser.find("form[action='/test/faults'] select[name=broker] option[value='1']").click()
+    browser.find("input[name=error]").send_keys("NOT_LEADER_OR_FOLLOWER")
+    browser.find("input[name=times]").send_keys("1")
+    browser.find("form[action='/test/faults'] .primary").click()
+    browser.wait("#live", "answer ListOffsets")
+    walked.page("/topics/orders")
+    browser.wait("#live tbody td", "1")
+    assert "kafka_cluster.broker(1).faults.add(faults.answer('ListOffsets'" in browser.text()
+    browser.find("button[aria-label^='Lift fault']").click()
+    browser.wait("#live", "None: every request is handled")
+
+
+def test_frozen_broker_is_shown_and_thawed(walked: Console) -> None:
+    walked.post("/test/brokers", {"act": "freeze", "broker": 2})
+    try:
+        text = walked.page("/test").text
+        assert "Broker 2 frozen" in text
+        assert "Thaw" in text
+    finally:
+        walked.post("/test/brokers", {"act": "thaw", "broker": 2})
+    wait_until(lambda: "Broker 2 running" in walked.page("/test").text)
+
+
+def test_vendored_files_are_those_of_their_packages(packages: Path) -> None:
+    for copy, original in {
+        "htmx.min.js": "htmx.org/dist/htmx.min.js",
+        "htmx-LICENSE.txt": "htmx.org/LICENSE",
+        "htmx-sse.min.js": "htmx-ext-sse/dist/sse.min.js",
+        "htmx-sse-LICENSE.txt": "htmx-ext-sse/LICENSE",
+        "uplot.min.js": "uplot/dist/uPlot.iife.min.js",
+        "uplot.min.css": "uplot/dist/uPlot.min.css",
+        "uplot-LICENSE.txt": "uplot/LICENSE",
+    }.items():
+        assert (VENDORED / copy).read_bytes() == (packages / original).read_bytes(), copy

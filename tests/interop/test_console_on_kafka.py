@@ -1,0 +1,106 @@
+"""The console shows Apache Kafka 4.3.1 as it shows ours: every page, and what it can change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from support.console import Console, require_harmless
+from support.kafka_process import KafkaProcess
+
+from odradek.testing.waiting import wait_until
+
+pytestmark = pytest.mark.interop
+
+GROUP = "billing"
+TOPIC = "orders"
+
+
+@pytest.fixture(scope="module")
+def kafka(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaProcess]:
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaProcess(kafka_libs, folder / "data") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def console(kafka: KafkaProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    log = tmp_path_factory.mktemp("console") / "log"
+    with Console(kafka.bootstrap, log, ["--console-write"]) as started:
+        yield started
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def filled(kafka: KafkaProcess, console: Console) -> Console:
+    """A topic, made by the console, with records, one of them of a transaction, and a group."""
+    created = console.post("/topics", {"name": TOPIC, "partitions": 2, "replication": 1})
+    assert created.status == 303
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap, transactional_id="sink") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        for number in range(30):
+            producer.send(TOPIC, json.dumps({"number": number}).encode(), key=b"k", partition=0)
+        producer.commit_transaction()
+    with KafkaConsumer(
+        TOPIC,
+        bootstrap_servers=kafka.bootstrap,
+        group_id=GROUP,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    ) as consumer:
+        for _ in range(30):
+            next(consumer)
+        consumer.commit()
+    return console
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/", "Every partition has a leader"),
+        ("/topics?internal=1", "__consumer_offsets"),
+        (f"/topics/{TOPIC}", "Offsets in it 31"),
+        (f"/topics/{TOPIC}/settings", "retention.ms"),
+        (f"/topics/{TOPIC}/records", "COMMIT marker"),
+        (f"/topics/{TOPIC}/records?where=number%3E28&partition=0", '"number": 29'),
+        (f"/topics/{TOPIC}/records/0/7", "part of one"),
+        (f"/topics/{TOPIC}/producers?partition=0", "Last sequence"),
+        (f"/topics/{TOPIC}/follow", "Waiting for the next record"),
+        ("/groups", GROUP),
+        (f"/groups/view?id={GROUP}", "Committed"),
+        ("/brokers", "controller"),
+        ("/transactions", "CompleteCommit"),
+        ("/transactions/view?id=sink", "The last transaction was committed"),
+        ("/access", "The brokers have no ACLs"),
+        ("/storage", "online"),
+    ],
+)
+def test_page_shows_it(filled: Console, path: str, shown: str) -> None:
+    answer = filled.get(path)
+    assert answer.status == 200, answer.page.text
+    require_harmless(answer.html)
+    assert shown in answer.page.text
+
+
+def test_settings_of_a_broker_have_their_sources(filled: Console) -> None:
+    link = next(each for each in filled.page("/brokers").links() if each.startswith("/brokers/"))
+    assert "broker, static" in filled.page(link).text
+
+
+def test_offsets_are_moved_and_records_produced(filled: Console) -> None:
+    path = f"/groups/view?id={GROUP}"
+    wait_until(lambda: "State Empty" in filled.page(path).text)
+    fields = {"id": GROUP, "target": "shift", "shift": "-10", "topic": TOPIC}
+    assert "10 read again" in filled.post("/groups/reset", fields).page.text
+    assert filled.post("/groups/reset", {**fields, "commit": 1}).status == 303
+    written = filled.post(f"/topics/{TOPIC}/produce", {"value": "by the console", "partition": 1})
+    assert "by the console" in filled.page(written.location).text
+    filled.post(f"/topics/{TOPIC}/settings", {"name": "retention.ms", "value": "4711000"})
+    wait_until(lambda: "retention.ms 4711000" in filled.page(f"/topics/{TOPIC}").text)
+    assert filled.post("/topics", {"name": "gone"}).status == 303
+    assert filled.post("/topics/gone/delete", {"name": "gone"}).status == 303
+    wait_until(lambda: "/topics/gone" not in filled.page("/topics").links())
