@@ -33,7 +33,7 @@ class Transcript:
         body = "\n".join(f"    {step}" for step in self._steps)
         return (
             "import pytest\n\nfrom odradek.testing import faults\n\n\n"
-            f"@pytest.mark.odradek(brokers={brokers})\n"
+            f"@pytest.mark.kafka(brokers={brokers})\n"
             "def test_what_happened_in_the_console(kafka_cluster):\n"
             f"{body}\n"
         )

@@ -113,10 +113,10 @@ async def add_fault(request: Request) -> Response:
     triggers = {name: form.optional_number(name, 1, 1_000_000) for name in TRIGGERS}
     broker = form.optional_number("broker")
     body = {"fault": kind, **fault, **triggers, "broker": broker}
-    await _channel(request).post(
+    added = await _channel(request).post(
         "/faults", {name: value for name, value in body.items() if value is not None}
     )
-    _note(request, _fault_line(kind, fault, triggers, broker))
+    _note(request, f"fault_{added['id']} = {_fault_line(kind, fault, triggers, broker)}")
     return done("/test")
 
 
@@ -156,8 +156,8 @@ async def lift_fault(request: Request) -> Response:
     form = await read_form(request)
     number = form.optional_number("id")
     await _channel(request).delete("/faults" if number is None else f"/faults/{number}")
-    if number is None:
-        _note(request, "kafka_cluster.faults.clear()")
+    every = "kafka_cluster.faults.lift_all()"
+    _note(request, every if number is None else f"fault_{number}.lift()")
     return done("/test")
 
 

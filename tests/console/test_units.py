@@ -8,6 +8,7 @@ import pytest
 
 from odradek.console import formats
 from odradek.console.cluster.traffic import Reading, parse, traffic_between
+from odradek.console.pages.test_broker import BROKER_ACTS, FAULTS, TRIGGERS
 from odradek.console.paging import page_of
 from odradek.console.parameters import ParameterError, Parameters, parse_time_ms
 from odradek.console.records.matching import Filter, WhereError, parse_where
@@ -16,6 +17,11 @@ from odradek.console.records.reading import iter_positions, write_positions
 from odradek.console.rendering import make_url
 from odradek.console.transcript import Transcript, call
 from odradek.protocol.records import Record
+from odradek.testing import Broker, Cluster
+from odradek.testing.faults import kinds
+from odradek.testing.faults.broker_faults import AddedFault
+from odradek.testing.faults.cluster_faults import ClusterFault, ClusterFaults
+from odradek.testing.faults.fault import Fault
 
 
 @pytest.mark.parametrize(
@@ -243,6 +249,17 @@ def test_all_parts_of_a_filter_must_hold(filter_: Filter, matches: bool) -> None
 def test_positions_survive_an_address_and_nonsense_does_not() -> None:
     assert dict(iter_positions(write_positions({3: 7, 0: 12}))) == {0: 12, 3: 7}
     assert list(iter_positions("1:2,x,3:,:4,5:-6,7:8:9,²:1," + "9" * 60 + ":1")) == [(1, 2)]
+
+
+def test_transcript_names_what_the_test_kit_has() -> None:
+    assert all(hasattr(Broker, method) for method in BROKER_ACTS.values())
+    for method in ("cut", "heal", "isolate", "move_leader", "advance_time", "broker", "faults"):
+        assert hasattr(Cluster, method)
+    assert hasattr(ClusterFaults, "lift_all")
+    assert hasattr(ClusterFault, "lift")
+    assert hasattr(AddedFault, "lift")
+    assert all(hasattr(kinds, kind) for kind in FAULTS)
+    assert all(hasattr(Fault, trigger) for trigger in TRIGGERS)
 
 
 def test_transcript_is_python_that_compiles() -> None:
