@@ -57,14 +57,16 @@ class LeaderEpochFileCache:
     def assign(self, epoch: int, start_offset: int) -> None:
         """A leader of `epoch` writes from `start_offset` on; `flush` writes the file.
 
-        Known epochs stay as they are; later ones without batches are dropped.
+        Known epochs stay as they are; later ones without batches are dropped. Kafka drops an epoch
+        that is known, too, where such a later one is behind it, and has it begin anew.
         """
         entries = self.entries
         if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
             return
-        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+        while entries and (entries[-1][0] > epoch or entries[-1][1] >= start_offset):
             entries.pop()  # nothing was written in them, or it has been truncated
-        entries.append((epoch, start_offset))
+        if not entries or entries[-1][0] < epoch:
+            entries.append((epoch, start_offset))
         self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:

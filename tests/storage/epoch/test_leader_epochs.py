@@ -57,6 +57,14 @@ def test_an_epoch_that_wrote_nothing_gives_way(cache) -> None:
     assert cache.entries == [(2, 0), (3, 10), (8, 20)]
 
 
+def test_a_known_epoch_keeps_its_start_behind_one_that_wrote_nothing(cache) -> None:
+    cache.truncate_from_end(15)
+    cache.assign(9, 15)
+    cache.assign(3, 15)
+    assert cache.entries == [(2, 0), (3, 10)]
+    assert cache.latest_epoch == 3
+
+
 def test_conflicting_epochs_are_removed(cache) -> None:
     cache.assign(5, 15)
     assert cache.entries == [(2, 0), (3, 10), (5, 15)]
