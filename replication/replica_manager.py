@@ -576,6 +576,7 @@ class ReplicaManager:
         self._overrides[state.topic] = state.config
         self.quotas.configure_topic(state.topic, state.config)
         config, min_insync_replicas = self._topic_settings(state.config)
+        self._set_former_topic_aside(state)
         log = self.log_manager.get_or_create_log(
             topic_partition, state.topic_id, config, is_new=state.is_new
         )
@@ -594,6 +595,25 @@ class ReplicaManager:
         self.partitions[topic_partition] = partition
         self.future_replicas.resume(partition)
         return partition
+
+    def _set_former_topic_aside(self, state: PartitionState) -> None:
+        """Set a log of another topic of that name aside: that topic was deleted meanwhile.
+
+        A controller waits until all replicas of a topic are deleted, but not for those that it
+        has moved away from a broker that was not there. In such a case Kafka's brokers answer
+        INCONSISTENT_TOPIC_ID, for good.
+        """
+        log = self.log_manager.get_log(state.topic_partition)
+        if log is None or log.topic_id in (None, ZERO_UUID, state.topic_id):
+            return
+        if state.topic_id == ZERO_UUID:
+            return
+        path = self.log_manager.set_aside(state.topic_partition)
+        logger.warning(
+            "the log of %s is of a topic that was deleted: it is set aside as %s",
+            state.topic_partition,
+            path,
+        )
 
     def stop_replicas(
         self, controller_epoch: int, partitions: Sequence[StoppedReplica]

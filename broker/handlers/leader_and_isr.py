@@ -6,10 +6,12 @@ one partition (STALE_CONTROLLER_EPOCH, as Kafka answers it), and so are epochs f
 controller has written, which Kafka takes. A partition whose log directory
 failed is KAFKA_STORAGE_ERROR. A partition that there cannot be has the whole refused, with
 INVALID_TOPIC_EXCEPTION or INVALID_PARTITIONS. One that names all replicas has the others given up;
-their files stay. Topic settings do not travel in it: they are read from the metadata store.
+their files stay. A log of a former topic of the same name is set aside as `-stray`. Topic settings
+do not travel in it: they are read from the metadata store.
 Version notes: 2 groups partitions by topic and brings the broker's epoch; 5 topic ids, and
 answers by them.
-Departures from Kafka: served, not advertised: Kafka 4 has no such API any more.
+Departures from Kafka: served, not advertised: Kafka 4 has no such API any more. Kafka 3.9 answers
+INCONSISTENT_TOPIC_ID where a log of a former topic is in the way, until somebody removes it.
 """
 
 from __future__ import annotations

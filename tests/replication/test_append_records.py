@@ -177,3 +177,16 @@ def test_listeners_hear_of_leadership_gained_and_lost(bench: "Bench") -> None:
     bench.manager.stop_replicas(1, [StoppedReplica(T0, delete=True)])
     assert heard == [(T0, True, 3), (T0, False, 4)]
     assert bench.manager.get_partition(T0) is None
+
+
+def test_the_log_of_a_topic_that_was_deleted_meanwhile_is_set_aside(bench: "Bench") -> None:
+    bench.lead(bench.state())
+    bench.produce("t", b"of the former topic")
+    bench.manager.keep_only(1, [])
+    new_id = b"\7" * 16
+    errors = bench.manager.become_leader_or_follower(
+        1, 1, [bench.state(leader_epoch=0, topic_id=new_id)]
+    )
+    assert errors[T0] is ErrorCode.NONE
+    partition = bench.manager.partition_or_error(T0)
+    assert (partition.log_end_offset, partition.log.topic_id) == (0, new_id)
