@@ -194,7 +194,7 @@ class MarkerChannels:
         by_leader: dict[int, list[TopicPartition]] = {}
         unled: list[TopicPartition] = []
         cache = self._cache
-        for topic_partition in partitions:
+        for topic_partition in sorted(partitions):  # a set's order differs from process to process
             state = cache.get_partition_info(topic_partition.topic, topic_partition.partition)
             if state is None and cache.is_complete:
                 logger.info("%s is gone and needs no marker", topic_partition)
