@@ -157,10 +157,7 @@ class RecordReader:
             KafkaError, ClientError: a partition cannot be read.
         """
         scan = _Scan(self._client.clock.monotonic_ms())
-        left = {
-            index: min(max(offset, bounds[index].start), bounds[index].end)
-            for index, offset in positions.items()
-        }
+        left = _within(bounds, positions)
         found: dict[int, list[FoundRecord]] = {index: [] for index in left}
         while not scan.is_over(self._client.clock.monotonic_ms()):
             open_ = {i: at for i, at in left.items() if at < bounds[i].end}
@@ -194,10 +191,7 @@ class RecordReader:
             KafkaError, ClientError: a partition cannot be read.
         """
         scan = _Scan(self._client.clock.monotonic_ms())
-        left = {
-            index: min(max(offset, bounds[index].start), bounds[index].end)
-            for index, offset in positions.items()
-        }
+        left = _within(bounds, positions)
         found: dict[int, list[FoundRecord]] = {index: [] for index in left}
         window = max(limit, WINDOW_MIN) if filter_.is_empty else 1_000
         while not scan.is_over(self._client.clock.monotonic_ms()):
@@ -345,6 +339,14 @@ def describe(batch: RecordBatch) -> BatchOf:
         batch.uses_log_append_time,
         batch.crc,
     )
+
+
+def _within(bounds: Mapping[int, Bounds], positions: Mapping[int, int]) -> dict[int, int]:
+    """The positions, none of them outside of what its partition has."""
+    return {
+        index: min(max(offset, bounds[index].start), bounds[index].end)
+        for index, offset in positions.items()
+    }
 
 
 def _by_time(found: FoundRecord) -> tuple[int, int, int]:

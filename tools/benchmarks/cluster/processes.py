@@ -23,7 +23,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,6 +35,7 @@ from ....bench.run.interruptible import interruptible
 from ....bench.run.own_broker import FOLDER_PREFIX, OwnBroker
 from ....common.sentinels import LATEST_TIMESTAMP
 from ....protocol import messages
+from ....testing.waiting import wait_until
 from ..measure import machine, summary, tree_cpu_seconds, verdict
 
 CLIENTS = 4
@@ -165,15 +165,14 @@ def produce_frame(topic: str, load: Load) -> tuple[bytes, int]:
     return frame_of(made, PRODUCE_VERSION), place_of(answer)
 
 
-def wait_until_led(address: str, frame: bytes, error_at: int) -> int:
-    """Produce once the leader knows that it is one; how often that was."""
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+def produce_when_led(address: str, frame: bytes, error_at: int) -> None:
+    """Produce once, as soon as the leader knows that it is one."""
     with wire_to(address) as wire:
-        while int.from_bytes(wire.exchange(frame)[error_at : error_at + 2]):
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{address} does not lead what it should")
-            time.sleep(0.01)
-    return 1
+        wait_until(
+            lambda: not int.from_bytes(wire.exchange(frame)[error_at : error_at + 2]),
+            SETTLE_SECONDS_MAX,
+            f"{address} does not lead what it should",
+        )
 
 
 def measured(process: OwnBroker, addresses: Sequence[str], load: Load, seconds: float) -> Measured:
@@ -182,12 +181,12 @@ def measured(process: OwnBroker, addresses: Sequence[str], load: Load, seconds: 
     topics = make_topics(addresses, load, prefix)
     leaders = [addresses[client % len(addresses)] for client in range(CLIENTS)]
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
-        clients, sent_before = [], []
+        clients = []
         for client, (topic, address) in enumerate(zip(topics, leaders, strict=True)):
             frame, error_at = produce_frame(topic, load)
             path = Path(folder) / str(client)
             path.write_bytes(frame)
-            sent_before.append(wait_until_led(address, frame, error_at))
+            produce_when_led(address, frame, error_at)
             command = [sys.executable, "-m", f"{__package__}.pipelined_client", address, str(path)]
             command += ["--connections", str(load.connections), "--depth", str(load.depth)]
             command += ["--error-at", str(error_at), "--seconds", str(seconds)]
@@ -201,8 +200,8 @@ def measured(process: OwnBroker, addresses: Sequence[str], load: Load, seconds: 
             each.stdin.flush()
         found = [json.loads(_line(each)) for each in clients]
         cpu = tree_cpu_seconds(process.pid) - cpu
-    for topic, address, before, figures in zip(topics, leaders, sent_before, found, strict=True):
-        requests = before + figures["of_warm_up"] + figures["requests"]
+    for topic, address, figures in zip(topics, leaders, found, strict=True):
+        requests = 1 + figures["of_warm_up"] + figures["requests"]
         stored = records_in(address, topic, load)
         if stored != requests * load.partitions:
             raise SystemExit(f"{stored} records of {requests * load.partitions} are in {topic}")
