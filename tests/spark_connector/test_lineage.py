@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,17 @@ def test_an_audit_tells_metrics_and_assertions_of_each_topic(
     assert (assertions[0]["column"], assertions[0]["name"]) == ("field:id", "ids")
 
 
+@pytest.fixture
+def senders() -> Iterator[None]:
+    """Senders that were given up go on trying, and log it: the next test begins when they are done."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.mark.usefixtures("senders")
 def test_an_endpoint_that_is_down_is_warned_of_once(warnings: list[str]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -130,7 +142,7 @@ def test_an_endpoint_that_is_down_is_warned_of_once(warnings: list[str]) -> None
 
 
 @pytest.fixture
-def silent() -> Iterator[str]:
+def silent(senders: None) -> Iterator[str]:
     """The URL of an endpoint that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
