@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,39 +121,47 @@ def test_an_audit_tells_metrics_and_assertions_of_each_topic(
 
 
 @pytest.fixture
-def senders() -> Iterator[None]:
-    """Senders that were given up go on trying, and log it: the next test begins when they are done."""
+def impatient(tmp_path: Path) -> Iterator[Callable[[int], str]]:
+    """Makes a configuration for a port of this host, tried once and for a short time.
+
+    A sender that was given up goes on trying, and logs it: the next test begins when it is done.
+    """
+
+    def configured(port: int) -> str:
+        path = tmp_path / "impatient.yml"
+        path.write_text(
+            f"transport:\n  type: http\n  url: http://127.0.0.1:{port}\n  timeout: 1\n"
+            "  retry:\n    total: 0\n"
+        )
+        return str(path)
+
     before = set(threading.enumerate())
-    yield
+    yield configured
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
         assert not thread.is_alive()
 
 
-@pytest.mark.usefixtures("senders")
-def test_an_endpoint_that_is_down_is_warned_of_once(warnings: list[str]) -> None:
+def test_an_endpoint_that_is_down_is_warned_of_once(
+    impatient: Callable[[int], str], warnings: list[str]
+) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        with lineage_to(url, warnings.append).run(lambda: JOB, "4.0.0") as run:
+        place = impatient(free.getsockname()[1])
+        with lineage_to(place, warnings.append).run(lambda: JOB, "4.0.0") as run:
             run.rows = 1
     (warning,) = warnings
-    assert warning.startswith(("an event could not be sent", "OpenLineage did not take"))
-
-
-@pytest.fixture
-def silent(senders: None) -> Iterator[str]:
-    """The URL of an endpoint that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+    assert warning.startswith("an event could not be sent")
 
 
 def test_an_endpoint_that_hangs_does_not_hold_a_run(
-    silent: str, warnings: list[str], monkeypatch: pytest.MonkeyPatch
+    impatient: Callable[[int], str], warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lineage, "SEND_WAIT_S", 0.1)
-    with lineage_to(silent, warnings.append).run(lambda: JOB, "4.0.0"):
-        pass
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = impatient(silent.getsockname()[1])
+        with lineage_to(place, warnings.append).run(lambda: JOB, "4.0.0"):
+            pass
     assert warnings == ["OpenLineage did not take the run's events in 0.1 s"]
 
 

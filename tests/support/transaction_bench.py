@@ -135,7 +135,7 @@ class TransactionBench:
             self.coordinator.note_leadership(partition, LEADER_EPOCH, is_leader=True)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, timers included; long work, whose steps a busy machine cuts, is done whole."""
+        """Let time pass, timers and long work included, in however many steps it is done."""
         self.clock.advance(milliseconds)
         while self.timers.run_due(self.clock.monotonic_ms()):
             self.log.flush()
