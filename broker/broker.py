@@ -11,8 +11,6 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import trio
-
 from ..common.live_broker import EndPoint, LiveBroker
 from ..config.dynamic.dynamic_config import DynamicConfig
 from ..config.group_configs import GroupConfigs
@@ -28,6 +26,7 @@ from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError
 from ..metadata_store.store import MetadataStore
 from ..replication.replica_manager import ReplicaManager, ReplicaSettings
+from ..runtime import waiting
 from ..runtime.clock import Clock
 from ..runtime.descriptors import DescriptorPlan
 from ..runtime.supervisor import Supervisor
@@ -94,6 +93,7 @@ class Broker:
         clock: the time.
         rng: the source of everything random.
         descriptors: what it may have open.
+        make_server: makes what serves its listeners.
     """
 
     companions: frozenset[int] = frozenset()
@@ -116,6 +116,7 @@ class Broker:
         clock: Clock,
         rng: random.Random,
         descriptors: DescriptorPlan,
+        make_server: Callable[..., Server] = Server,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
@@ -231,7 +232,7 @@ class Broker:
             start_task=start_task,
         )
         self.dispatcher = Dispatcher(self.context, REGISTRATIONS, self.timers)
-        self.server = Server(
+        self.server = make_server(
             ServerSettings(
                 config.listeners,
                 config["socket.request.max.bytes"],
@@ -272,7 +273,7 @@ class Broker:
         self.registered_brokers.follow(self.metadata_cache, keep_running)
         self.replica_manager.on_partitions_changed = self.admission.invalidate
         self.features.on_change(lambda name, level: self.admission.invalidate())
-        self._whole: trio.CancelScope | None = None
+        self._whole: waiting.CancelScope | None = None
         self._cannot_stay: FeaturesNotSupported | None = None
 
     def _admission(self) -> tuple[Admission, AclManager | None]:
@@ -353,18 +354,18 @@ class Broker:
             LogDirectoryError: the last log directory has failed.
             FeaturesNotSupported: the cluster has finalized what this release does not have.
         """
-        serving = trio.CancelScope(shield=True)
+        serving = waiting.new_cancel_scope(shield=True)
         try:
             self.server.bind()
-            async with trio.open_nursery() as nursery:
+            async with waiting.open_nursery() as nursery:
                 nursery.start_soon(self._serve, serving, on_ready, nursery.cancel_scope)
                 try:
-                    await trio.sleep_forever()
+                    await waiting.sleep_forever()
                 finally:
                     await self._shut_down_in_order()
                     serving.cancel()
         finally:
-            with trio.CancelScope(shield=True):
+            with waiting.new_cancel_scope(shield=True):
                 await self._stop()
         if self._cannot_stay is not None:
             raise self._cannot_stay
@@ -372,9 +373,9 @@ class Broker:
 
     async def _serve(
         self,
-        scope: trio.CancelScope,
+        scope: waiting.CancelScope,
         on_ready: Callable[[tuple[Listener, ...]], None],
-        whole: trio.CancelScope,
+        whole: waiting.CancelScope,
     ) -> None:
         """Serve until `scope` is cancelled, which waits until the broker has left the cluster."""
         advertised = self._advertised_listeners()
@@ -384,7 +385,7 @@ class Broker:
         )
         refused_requests = RefusedRequests(lambda: self.dispatcher.routes, self.clock)
         with scope:
-            async with trio.open_nursery() as nursery:
+            async with waiting.open_nursery() as nursery:
                 self.supervisor.nursery = nursery
                 self._whole = whole
                 self.replica_manager.on_directories_failed = self._log_directories_failed
@@ -460,9 +461,9 @@ class Broker:
         if not others or not self.config["controlled.shutdown.enable"]:
             return
         shutdown = ControlledShutdown(self.metadata_cache, self.controller, self.links, self.config)
-        with trio.CancelScope(shield=True):
-            with trio.move_on_after(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
-                await shutdown.run()
+        in_time = waiting.move_on_after(CONTROLLED_SHUTDOWN_MS_MAX / 1000)
+        with waiting.new_cancel_scope(shield=True), in_time:
+            await shutdown.run()
 
     async def _hold_producer_ids(self) -> None:
         """Take a block of producer ids ahead, as Kafka's brokers do from their start on.

@@ -25,6 +25,8 @@ from ..controller.registration import (
 )
 from ..metadata_store.choice import make_store
 from ..metadata_store.errors import MetadataStoreError, StoreUnreachable
+from ..metadata_store.store import MetadataStore
+from ..runtime import waiting
 from ..runtime.clock import Clock, SystemClock
 from ..runtime.collector import collect_when_idle
 from ..runtime.descriptors import (
@@ -46,6 +48,7 @@ from .broker import Broker
 from .dynamic_config.config_manager import load_broker_overrides
 from .dynamic_config.stored_passwords import StoredPasswords
 from .interbroker.feature_follower import FeaturesNotSupported
+from .network.server import Server
 from .store_comparison import StoreComparison
 
 if TYPE_CHECKING:
@@ -85,11 +88,17 @@ class Environment(NamedTuple):
             processes see too, goes by the system's all the same.
         files: where its logs are.
         on_made: called with the broker when it is put together, before it serves.
+        rng: the source of everything random; a fresh one if None.
+        store: a session on the cluster's metadata, not open yet; what the settings say if None.
+        make_server: makes what serves the listeners.
     """
 
     clock: Clock
     files: Files = REAL_FILES
     on_made: Callable[[Broker], None] | None = None
+    rng: random.Random | None = None
+    store: MetadataStore | None = None
+    make_server: Callable[..., Server] = Server
 
 
 class StartError(Exception):
@@ -318,8 +327,9 @@ async def make_broker(
             be used.
         MetadataStoreError: the store cannot be opened.
     """
-    clock, files, on_made = environment or Environment(SystemClock())
-    rng = random.Random()
+    environment = environment or Environment(SystemClock())
+    clock, files = environment.clock, environment.files
+    rng = environment.rng or random.Random()
     broker_id = config["broker.id"] if config["broker.id"] >= 0 else DEFAULT_BROKER_ID
     BROKER_ID.set(broker_id)  # of all that this task and those that it starts log
     directories = [os.path.abspath(directory) for directory in config["log.dirs"]]
@@ -328,7 +338,9 @@ async def make_broker(
     )
     try:
         # Not the broker's own clock, which a test may advance: other processes would not see that.
-        store = make_store(config, _metadata_folder(config, log_manager), clock=SystemClock())
+        store = environment.store or make_store(
+            config, _metadata_folder(config, log_manager), clock=SystemClock()
+        )
         await store.open()
         cluster_id = await get_or_create_cluster_id(
             store, log_manager.directories.cluster_id() or uuid_to_text(random_uuid(rng))
@@ -357,12 +369,13 @@ async def make_broker(
             clock=clock,
             rng=rng,
             descriptors=descriptors or plan_descriptors(current_limit(), count_open()),
+            make_server=environment.make_server,
         )
     except BaseException:
         log_manager.abandon()
         raise
-    if on_made is not None:
-        on_made(broker)
+    if environment.on_made is not None:
+        environment.on_made(broker)
     return broker
 
 
@@ -398,18 +411,18 @@ async def _load_logs(log_manager: LogManager, progress: Progress | None) -> None
 
     async def stop_when_cancelled() -> None:
         try:
-            await trio.sleep_forever()
+            await waiting.sleep_forever()
         finally:
             log_manager.stop_loading()
 
     def load() -> None:
         log_manager.load_logs(on_progress=lambda so_far: progress and progress(str(so_far)))
 
-    async with trio.open_nursery() as nursery:
+    async with waiting.open_nursery() as nursery:
         nursery.start_soon(stop_when_cancelled)
         try:
             await run_in_thread(load)
         except LoadingStopped:
-            await trio.lowlevel.checkpoint_if_cancelled()
+            await waiting.checkpoint()  # where it was cancelled, this is its end
             raise
         nursery.cancel_scope.cancel()

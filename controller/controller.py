@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
-import trio
-
 from ..common.errors import ErrorCode, KafkaError
 from ..common.live_broker import EndPoint, LiveBroker
 from ..common.partition_state import LeaderAndIsr
@@ -25,6 +23,7 @@ from ..config.broker_config import BrokerConfig
 from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, NoNode, SessionExpired
 from ..metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent, ensure_paths
+from ..runtime import waiting
 from ..runtime.clock import Clock
 from ..runtime.long_work import Pace
 from ..runtime.supervisor import Supervisor
@@ -239,7 +238,7 @@ class Controller:
 
     async def run(self) -> None:
         """Do event after event, and begin anew whenever the store's session is lost."""
-        async with trio.open_nursery() as nursery:
+        async with waiting.open_nursery() as nursery:
             nursery.start_soon(self._supervisor.run, self._keep_session)
             await self._supervisor.run(self._run_events)
             nursery.cancel_scope.cancel()
@@ -282,7 +281,7 @@ class Controller:
             self._events.post_once("election", self._stand_later)
 
     async def _stand_later(self) -> None:
-        await trio.sleep(STORE_RETRY_MS / 1000)
+        await waiting.sleep(STORE_RETRY_MS / 1000)
         await self._stand()
 
     async def _keep_session(self) -> None:
@@ -306,7 +305,7 @@ class Controller:
                 return
             except (MetadataStoreError, BrokerIdTaken) as error:
                 logger.error("cannot register with the metadata store again: %s", error)
-            await trio.sleep(STORE_RETRY_MS / 1000)
+            await waiting.sleep(STORE_RETRY_MS / 1000)
 
     # -- what clients request -------------------------------------------------------
 
@@ -383,7 +382,7 @@ class Controller:
             ]
             outcomes = await TopicOperations(active).delete(topic_ids)
         going = deque(names)
-        with trio.move_on_after(timeout_ms / 1000):
+        with waiting.move_on_after(timeout_ms / 1000):
             while self._active is active:
                 while going and not self._is_going(active, going[0]):
                     going.popleft()

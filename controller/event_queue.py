@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-import trio
-
 from ..common.errors import ErrorCode, KafkaError
+from ..runtime import waiting
 
 Event = Callable[[], Coroutine[Any, Any, None]]
 Post = Callable[[Event], None]
@@ -28,9 +27,9 @@ class EventQueue:
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
         self._kinds: set[str] = set()
-        self._arrived = trio.Event()
-        self._settled = trio.Event()
-        self._lock = trio.Lock()
+        self._arrived = waiting.new_event()
+        self._settled = waiting.new_event()
+        self._lock = waiting.new_lock()
 
     @asynccontextmanager
     async def exclusive(self, timeout_ms: int = OPERATION_TIMEOUT_MS) -> AsyncIterator[None]:
@@ -45,9 +44,9 @@ class EventQueue:
         """
         if timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        with trio.move_on_after(timeout_ms / 1000) as waiting:
+        with waiting.move_on_after(timeout_ms / 1000) as turn:
             await self._lock.acquire()
-        if waiting.cancelled_caught:
+        if turn.cancelled_caught:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         try:
             yield
@@ -87,12 +86,12 @@ class EventQueue:
     async def wait_for_event(self) -> None:
         """Wait until there is an event, or until woken."""
         if not self._events:
-            self._arrived = trio.Event()
+            self._arrived = waiting.new_event()
             await self._arrived.wait()
 
     def notify_settled(self) -> None:
         """Something was done: who waits for its outcome checks again."""
-        settled, self._settled = self._settled, trio.Event()
+        settled, self._settled = self._settled, waiting.new_event()
         settled.set()
 
     async def wait_until_settled(self) -> None:

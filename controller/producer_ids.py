@@ -6,8 +6,6 @@ A broker takes a block and gives its ids out; what is left when it stops is neve
 
 from __future__ import annotations
 
-import trio
-
 from ..common.errors import ErrorCode, KafkaError
 from ..metadata_store.errors import BadVersion, NodeExists, NoNode
 from ..metadata_store.store import MetadataStore
@@ -17,6 +15,7 @@ from ..metadata_store.znodes import (
     decode_producer_id_block,
     encode_producer_id_block,
 )
+from ..runtime import waiting
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 PRODUCER_ID_MAX = 2**63 - 1
@@ -65,7 +64,7 @@ class ProducerIdManager:
         self._store = store
         self._next = 0
         self._last = -1
-        self._refilling = trio.Lock()
+        self._refilling = waiting.new_lock()
 
     def take_nowait(self) -> int | None:
         """A fresh id; None when the block is used up and `take` must be awaited."""

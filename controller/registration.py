@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-import trio
-
 from ..common.live_broker import LiveBroker
 from ..metadata_store import znodes
 from ..metadata_store.errors import BadVersion, NodeExists, NoNode
 from ..metadata_store.store import Check, Create, MetadataStore, SetData, ensure_paths
+from ..runtime import waiting
 from ..runtime.clock import Clock
 
 FORMER_SESSION_GRACE_MS = 2_000
@@ -117,7 +116,7 @@ async def register_when_free(store: MetadataStore, broker: LiveBroker, clock: Cl
         except BrokerIdTaken:
             if lasts_ms == 0 or clock.monotonic_ms() > deadline_ms:
                 raise
-        await trio.sleep(REGISTER_RETRY_MS / 1000)
+        await waiting.sleep(REGISTER_RETRY_MS / 1000)
 
 
 async def read_live_brokers(store: MetadataStore) -> dict[int, LiveBroker]:

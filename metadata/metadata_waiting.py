@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import TypeVar
 
-import trio
-
+from ..runtime import waiting
 from .metadata_cache import MetadataCache, MetadataSnapshot
 
 Shown = Callable[[MetadataSnapshot], bool]
@@ -19,7 +18,7 @@ async def wait_for_metadata(cache: MetadataCache, is_shown: Shown, timeout_ms: i
     """Wait until a snapshot shows something; whether one did before the time-out."""
     if is_shown(cache.snapshot):
         return True
-    shown = trio.Event()
+    shown = waiting.new_event()
 
     def look() -> None:
         if is_shown(cache.snapshot):
@@ -27,7 +26,7 @@ async def wait_for_metadata(cache: MetadataCache, is_shown: Shown, timeout_ms: i
 
     cache.listeners.append(look)
     try:
-        with trio.move_on_after(max(timeout_ms, 0) / 1000):
+        with waiting.move_on_after(max(timeout_ms, 0) / 1000):
             await shown.wait()
     finally:
         cache.listeners.remove(look)

@@ -8,12 +8,11 @@ clients that each have a long request hold the loop no longer than one.
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias, TypeVar
 
-import trio
-from trio.lowlevel import RunVar
-
+from . import waiting
 from .clock import precise_seconds
 from .collector import set_aside
 from .steps import ITEMS_AT_LEAST, Steps
@@ -23,9 +22,19 @@ ResultT = TypeVar("ResultT")
 KeepPace: TypeAlias = Callable[[], Awaitable[None]]
 """`Pace.keep`, for work that a simulator drives as well, without a loop."""
 
-STEP_SECONDS: Final = 0.003
+STEP_SECONDS = 0.003
 """So long a step is, and one item more."""
-_turns: RunVar[trio.StrictFIFOLock] = RunVar("turns of long work")
+
+
+@contextmanager
+def steps_counted() -> Iterator[None]:
+    """Have steps end by the number of their items alone, for who replays what was done in them."""
+    global STEP_SECONDS
+    former, STEP_SECONDS = STEP_SECONDS, 0.0
+    try:
+        yield
+    finally:
+        STEP_SECONDS = former
 
 
 def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
@@ -56,7 +65,7 @@ def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
 
 async def take_step_in_turn(work: Steps[ResultT]) -> tuple[ResultT] | None:
     """The same, when it is this work's turn among all that is done in steps."""
-    async with _turns_of_loop():
+    async with waiting.turns_of_long_work():
         return take_step(work)
 
 
@@ -95,15 +104,6 @@ class Pace:
     async def keep(self) -> None:
         """Let others run, if the work has had a step's time since they did."""
         if precise_seconds() >= self._ends:
-            async with _turns_of_loop():
-                await trio.lowlevel.checkpoint()
+            async with waiting.turns_of_long_work():
+                await waiting.checkpoint()
             self._ends = precise_seconds() + STEP_SECONDS
-
-
-def _turns_of_loop() -> trio.StrictFIFOLock:
-    try:
-        return _turns.get()
-    except LookupError:
-        turns = trio.StrictFIFOLock()
-        _turns.set(turns)
-        return turns

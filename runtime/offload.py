@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from . import waiting
+
 ResultT = TypeVar("ResultT")
 
 
 async def run_in_thread(work: Callable[[], ResultT]) -> ResultT:
     """Run `work` in one of trio's worker threads; what it raises is raised here."""
-    import trio
-
-    return await trio.to_thread.run_sync(work)
+    return await waiting.run_in_thread(work)
 
 
 class FewThreads:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-import trio
+from . import waiting
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Supervisor:
     """
 
     def __init__(self, on_end: Callable[[], None] | None = None) -> None:
-        self.nursery: trio.Nursery | None = None
+        self.nursery: waiting.Nursery | None = None
         self.failures: Counter[str] = Counter()
         self._on_end = on_end
         self._logged: set[tuple[str, type[BaseException]]] = set()
@@ -59,7 +59,7 @@ class Supervisor:
         """Await `function(*arguments)`, again whenever it fails, until it returns."""
         backoff = BACKOFF_SECONDS_MIN
         while True:
-            began = trio.current_time()
+            began = waiting.current_time()
             try:
                 await function(*arguments)
             except Exception as failure:
@@ -68,9 +68,9 @@ class Supervisor:
                 self._end(function)
                 return
             self._end(function)
-            if trio.current_time() - began >= HEALTHY_SECONDS:
+            if waiting.current_time() - began >= HEALTHY_SECONDS:
                 backoff = BACKOFF_SECONDS_MIN
-            await trio.sleep(backoff)
+            await waiting.sleep(backoff)
             backoff = min(2 * backoff, BACKOFF_SECONDS_MAX)
 
     async def _run_once(self, function: AsyncFunction, arguments: tuple[object, ...]) -> None:

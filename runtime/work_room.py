@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-import trio
+from . import waiting
 
 WorkT = TypeVar("WorkT", bound=Hashable)
 
@@ -32,7 +32,7 @@ class WorkRoom(Generic[WorkT]):
         self._bytes_max = bytes_max
         self._is_wanted = is_wanted
         self._inside: dict[WorkT, int] = {}
-        self._waiting: dict[WorkT, tuple[int, trio.Event]] = {}
+        self._waiting: dict[WorkT, tuple[int, waiting.Event]] = {}
         self._smallest_next = False
 
     @property
@@ -47,11 +47,11 @@ class WorkRoom(Generic[WorkT]):
             whether there is, until it leaves; False: it is not wanted any more.
         """
         if self._waiting or not self._has_room(size):
-            called = trio.Event()
+            called = waiting.new_event()
             self._waiting[work] = size, called
             try:
                 await called.wait()
-            except trio.Cancelled:
+            except BaseException:  # cancelled
                 self._waiting.pop(work, None)
                 self.leave(work)
                 raise

@@ -68,10 +68,10 @@ THIRD_PARTY: dict[str, set[str]] = {
     "client": {"trio", "gssapi"},
     "common": set(),
     "config": set(),
-    "metadata": {"trio"},
+    "metadata": set(),
     "replication": set(),
     "metadata_store": {"trio", "kazoo"},
-    "controller": {"trio"},
+    "controller": set(),
     "coordinator": {"re2", "xxhash"},
     "security": {"trio", "jwt", "cryptography", "gssapi"},
     "log_tools": set(),
@@ -85,11 +85,6 @@ NEEDED_BY_TESTS_ONLY = {
     "kafka": frozenset({"bench/loads/round_trip_load.py"}),
 }
 """Clients that are not installed with odradek, and modules that can use them if they are there."""
-
-TRIO_SHELLS = frozenset(
-    {"replication/fetcher/task.py", "replication/alter_log_dirs/future_replica_tasks.py"}
-)
-"""Modules of replication that wait and send around a state machine, and so may use trio."""
 
 NO_TRIO = frozenset({"schemas", "spark_connector"})
 
@@ -282,8 +277,6 @@ def third_parties_stay_in_their_packages(module: Module) -> Iterator[str]:
                 yield f"{module.path}:{found.line}: {module.package} may not import trio"
             if allowed is None or package in allowed:
                 continue
-            if package == "trio" and module.path in TRIO_SHELLS:
-                continue
             yield f"{module.path}:{found.line}: {module.package} may not import {package}"
 
 
@@ -380,8 +373,11 @@ def nothing_is_left_for_later(module: Module) -> Iterator[str]:
 
 
 def no_test_sleeps(module: Module) -> Iterator[str]:
-    """Waiting for an event is not sleeping; `tests/support` may poll a process from outside."""
-    if module.package != "tests" or module.path.startswith("tests/support/"):
+    """Waiting for an event is not sleeping; `tests/support` may poll a process from outside, and
+    in `tests/tools/simulation` no time passes but simulated time."""
+    if module.package != "tests" or module.path.startswith(
+        ("tests/support/", "tests/tools/simulation/")
+    ):
         return
     virtual = {
         id(inner)

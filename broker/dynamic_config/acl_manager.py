@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import Final
 from urllib.parse import quote, unquote
 
-import trio
-
 from ...common import acl
 from ...common.acl import AclEntry, AclFilter, PatternType, ResourcePattern
 from ...common.errors import ErrorCode, KafkaError
@@ -28,6 +26,7 @@ from ...metadata_store.store import (
     StoredNode,
     ensure_paths,
 )
+from ...runtime import waiting
 from ...runtime.clock import Clock
 from ...runtime.long_work import run_in_steps
 from ...runtime.steps import Steps
@@ -78,7 +77,7 @@ class AclManager:
         self._start_task = start_task
         self._on_change = on_change
         self._is_stopped = False
-        self._changing = trio.Lock()
+        self._changing = waiting.new_lock()
         """Held from reading entries until they are in force: they are put together in steps."""
         self._notifications = {
             PatternType.LITERAL: ChangeNotifications(

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import trio
-
 from ...metadata_store.errors import MetadataStoreError, NoNode
 from ...metadata_store.store import (
     Change,
@@ -22,6 +20,7 @@ from ...metadata_store.store import (
     WatchEvent,
     ensure_paths,
 )
+from ...runtime import waiting
 from ...runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ class ChangeNotifications:
         self._start_task = start_task
         self._folder = folder
         self._act = act
-        self._following = trio.Lock()
+        self._following = waiting.new_lock()
         self._will_look = False
         self._seen: dict[str, int] = {}
         self._watch: Watch | None = None
@@ -125,7 +124,8 @@ class ChangeNotifications:
                             continue
                         self._seen[name] = self._clock.monotonic_ms()
                 await self._remove_old([name for name in names if name in self._seen])
-                await trio.sleep(len(names) / LISTED_PER_SECOND)  # the next look waits for the lock
+                # The next look waits for the lock.
+                await waiting.sleep(len(names) / LISTED_PER_SECOND)
             except MetadataStoreError as error:
                 logger.warning("%s cannot be followed now: %s", self._folder, error)
         if failures:

@@ -15,8 +15,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
-import trio
-
 from ...common.errors import ErrorCode, KafkaError
 from ...config.dynamic.dynamic_config import DynamicConfig
 from ...metadata_store import znodes
@@ -31,6 +29,7 @@ from ...metadata_store.store import (
     StoredNode,
     ensure_paths,
 )
+from ...runtime import waiting
 from ...runtime.clock import Clock
 from ...runtime.long_work import Pace
 from .change_notifications import ChangeNotifications
@@ -91,7 +90,7 @@ class ConfigManager:
         self._passwords = passwords
         self._appliers: dict[str, Apply] = {}
         self._apply_quotas: Apply | None = None
-        self.applying: Final = trio.Lock()
+        self.applying: Final = waiting.new_lock()
         """Held while settings are read and put in force: what is read later, is applied later."""
         self._notifications = ChangeNotifications(
             store, clock, start_task, znodes.CONFIG_CHANGES, self._act_on

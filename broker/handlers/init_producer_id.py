@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import logging
 
-import trio
-
 from ...common.errors import ErrorCode
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...coordinator.transaction.coordinator import ProducerIdAndEpoch
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
+from ...runtime import waiting
 from ...runtime.long_work import run_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -84,9 +83,9 @@ async def _answer_with_another_block(
 ) -> Parked:
     if context.controller.producer_ids.is_empty:
         try:
-            with trio.fail_after(BLOCK_SECONDS_MAX):
+            with waiting.fail_after(BLOCK_SECONDS_MAX):
                 await context.controller.producer_ids.refill()
-        except (trio.TooSlowError, MetadataStoreError) as error:
+        except (TimeoutError, MetadataStoreError) as error:
             logger.warning("%r gets no producer id now: %r", request, error)
     _answer(context, request)
     return PARKED

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeVar
 
-import trio
-
 from ...client.errors import ClientError
 from ...client.network.connection import Connection
 from ...metadata.metadata_cache import MetadataCache
+from ...runtime import waiting
 from .broker_links import BrokerLinks
 
 logger = logging.getLogger(__name__)
@@ -89,7 +88,7 @@ class BrokerChannel(Generic[ItemT]):
         self._exchange = exchange
         self._waiting: deque[ItemT] = deque()
         self._under_way: list[ItemT] = []
-        self._wake = trio.Event()
+        self._wake = waiting.new_event()
         self._is_running = False
         self._failures = 0
         """One after the other."""
@@ -143,7 +142,7 @@ class BrokerChannel(Generic[ItemT]):
                 self._tasks.flush()
 
     @contextmanager
-    def _while_alive(self) -> Iterator[trio.CancelScope]:
+    def _while_alive(self) -> Iterator[waiting.CancelScope]:
         """A scope that ends when the broker is gone: it may be frozen, and never say so."""
         cache = self._tasks.cache
 
@@ -153,14 +152,14 @@ class BrokerChannel(Generic[ItemT]):
 
         cache.listeners.append(look)
         try:
-            with trio.CancelScope() as scope:
+            with waiting.new_cancel_scope() as scope:
                 yield scope
         finally:
             cache.listeners.remove(look)
 
     async def _has_something(self) -> bool:
-        with trio.move_on_after(IDLE_SECONDS_MAX):
+        with waiting.move_on_after(IDLE_SECONDS_MAX):
             while not self._waiting:
-                self._wake = trio.Event()
+                self._wake = waiting.new_event()
                 await self._wake.wait()
         return bool(self._waiting)

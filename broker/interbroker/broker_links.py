@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ...client.errors import ConnectError
@@ -41,6 +41,7 @@ class BrokerLinks:
 
     Attributes:
         connect: opens streams to other brokers; None: as always, by TCP.
+        open: opens connections on them.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class BrokerLinks:
         self._tls = tls
         self._sasl = sasl
         self.connect: Connect | None = None
+        self.open: Callable[..., AbstractAsyncContextManager[Connection]] = open_connection
 
     @asynccontextmanager
     async def to_endpoint(
@@ -78,7 +80,7 @@ class BrokerLinks:
             await self._registered.authenticate(connection, broker_id)
 
         settings = ClientSettings(client_id=client_id or str(self._broker_id))
-        async with open_connection(
+        async with self.open(
             endpoint.host,
             endpoint.port,
             settings,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-import trio
-
 from ...client.errors import ClientError
 from ...common.errors import ErrorCode, KafkaError
 from ...config.broker_config import BrokerConfig
@@ -16,6 +14,7 @@ from ...metadata.metadata_waiting import wait_for_metadata
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
+from ...runtime import waiting
 from .broker_links import BrokerLinks
 
 logger = logging.getLogger(__name__)
@@ -93,8 +92,8 @@ class ControlledShutdown:
         except (MetadataStoreError, KafkaError) as error:
             logger.warning("broker %d could not deregister: %s", self._broker_id, error)
             return
-        with trio.move_on_after(PROPAGATION_MS_MAX / 1000):
-            async with trio.open_nursery() as nursery:
+        with waiting.move_on_after(PROPAGATION_MS_MAX / 1000):
+            async with waiting.open_nursery() as nursery:
                 for other in others:
                     nursery.start_soon(self._wait_until_forgotten, other)
 
@@ -109,7 +108,7 @@ class ControlledShutdown:
                     alive = {broker.node_id for broker in answer.brokers}
                     if self._broker_id not in alive or answer.controller_id not in alive:
                         return
-                    await trio.sleep(FORGOTTEN_POLL_MS / 1000)
+                    await waiting.sleep(FORGOTTEN_POLL_MS / 1000)
 
     def _has_others(self, snapshot: MetadataSnapshot) -> bool:
         """Whether there is anybody to give partitions to."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-import trio
-
 from ...metadata.features import (
     DEFAULT_LEVELS,
     DEFAULTS_EPOCH,
@@ -22,6 +20,7 @@ from ...metadata.features import (
 from ...metadata_store.errors import MetadataStoreError
 from ...metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent
 from ...metadata_store.znodes import FEATURE, CorruptNode, decode_feature
+from ...runtime import waiting
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class FeatureFollower:
         self._start_task = start_task
         self._on_unsupported = on_unsupported
         self._watch: Watch | None = None
-        self._reading = trio.Lock()
+        self._reading = waiting.new_lock()
         self._is_following = False
         self._will_read = False
 

@@ -16,14 +16,13 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote, unquote
 
-import trio
-
 from ...client.errors import ClientError
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.settings import topic_for_first_use
 from ...controller.topics.planning import TopicCreation
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
+from ...runtime import waiting
 from ..request.context import HandlerContext
 from ..request.requests import Request
 
@@ -99,7 +98,7 @@ async def ask_controller(
     Raises:
         KafkaError: REQUEST_TIMED_OUT, the controller was not found, or did not answer.
     """
-    with trio.move_on_after(max(timeout_ms, 0) / 1000 + ANSWER_GRACE_MS / 1000):
+    with waiting.move_on_after(max(timeout_ms, 0) / 1000 + ANSWER_GRACE_MS / 1000):
         while True:
             if context.controller.is_active or timeout_ms <= 0:
                 try:
@@ -111,7 +110,7 @@ async def ask_controller(
                 answer = await _send_on(context, body, version, timeout_ms, on_behalf)
                 if answer is not None:
                     return answer
-            await trio.sleep(RETRY_BACKOFF_MS / 1000)
+            await waiting.sleep(RETRY_BACKOFF_MS / 1000)
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The controller was not found in time.")
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-import trio
-
 from ...common.partition_state import LeaderAndIsr
 from ...common.topic_partition import TopicPartition
 from ...metadata_store import znodes
@@ -19,6 +17,7 @@ from ...metadata_store.store import MetadataStore
 from ...metadata_store.znodes import CorruptNode
 from ...replication.partition.isr_propagation import CHECK_INTERVAL_MS, IsrPropagation
 from ...replication.partition.partition import IsrChangeOutcome, Partition
+from ...runtime import waiting
 from ...runtime.clock import Clock
 from ...runtime.timers import Timers
 
@@ -59,7 +58,7 @@ class IsrWriter:
                 version = await self._compare_and_set(topic_partition, change)
             except MetadataStoreError as error:
                 logger.warning("the ISR of %s is not written: %s", topic_partition, error)
-                await trio.sleep(ISR_RETRY_SECONDS)
+                await waiting.sleep(ISR_RETRY_SECONDS)
                 continue
             if version is None:
                 partition.isr_change_failed(change, IsrChangeOutcome.REFUSED)

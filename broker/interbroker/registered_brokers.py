@@ -25,6 +25,7 @@ from ...controller.registration import read_live_brokers
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
+from ...runtime import waiting
 from ...runtime.rng import random_secret
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class RegisteredBrokers:
         self._store = store
         self._hosts: frozenset[str] = frozenset()
         """The addresses of brokers that do not prove themselves."""
-        self._one_at_a_time = trio.Lock()
+        self._one_at_a_time = waiting.new_lock()
         self._readings = 0
         self._read_at = -float("inf")
 
@@ -98,9 +99,9 @@ class RegisteredBrokers:
         async with self._one_at_a_time:
             if self._readings > turn:
                 return
-            await trio.sleep_until(self._read_at + READ_INTERVAL_MS / 1000)
+            await waiting.sleep_until(self._read_at + READ_INTERVAL_MS / 1000)
             self._readings += 1
-            self._read_at = trio.current_time()
+            self._read_at = waiting.current_time()
             self._hosts = await _addresses_of(await read_live_brokers(self._store))
 
     def challenge(self, connection: ClientConnection, token: bytes) -> bytes | None:

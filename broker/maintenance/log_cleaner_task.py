@@ -11,12 +11,11 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-import trio
-
 from ...common.errors import KafkaError
 from ...common.topic_partition import TopicPartition
 from ...config.dynamic.dynamic_config import DynamicConfig
 from ...replication.replica_manager import ReplicaManager
+from ...runtime import waiting
 from ...runtime.clock import Clock
 from ...runtime.long_work import run_in_steps
 from ...runtime.offload import rest, run_in_thread
@@ -81,7 +80,7 @@ class LogCleanerTask:
         self._start_task(self._run)
 
     async def _run(self) -> None:
-        async with trio.open_nursery() as nursery:
+        async with waiting.open_nursery() as nursery:
             nursery.start_soon(self._cancel_with_task)
             while await self._clean_filthiest():
                 pass
@@ -92,7 +91,7 @@ class LogCleanerTask:
         """Make the thread stop when the broker does: it cannot be cancelled from outside."""
         self._pace.is_cancelled = False
         try:
-            await trio.sleep_forever()
+            await waiting.sleep_forever()
         finally:
             self._pace.cancel()
 

@@ -69,6 +69,7 @@ class Server:
         quotas: say how many connections there may be.
         tls: how the listeners that speak TLS do it; None if none does.
         sasl: likewise, of those that speak SASL.
+        has_epoll: whether plain listeners go to the epoll transport.
 
     Attributes:
         refuses: for faults, and None otherwise: whether the connection of a peer is to be reset
@@ -86,6 +87,8 @@ class Server:
         quotas: ConnectionQuotas,
         tls: TlsListeners | None = None,
         sasl: SaslListeners | None = None,
+        *,
+        has_epoll: bool = hasattr(select, "epoll"),
     ) -> None:
         self.bound: list[BoundListener] = []
         self.refuses: Callable[[str], bool] | None = None
@@ -103,7 +106,7 @@ class Server:
         self._traffic = {listener.name: ListenerTraffic() for listener in settings.listeners}
         self._streams = StreamTransport(self.finish_outside_work, clock, self._idle_seconds_max)
         self._epoll: EpollTransport | None = None
-        if hasattr(select, "epoll"):
+        if has_epoll:
             self._epoll = EpollTransport(
                 clock, timers, flush, quotas, self.memory, settings.idle_ms_max
             )

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-import trio
-
 from ...client.errors import ClientError
 from ...common.live_broker import EndPoint, LiveBroker
+from ...runtime import waiting
 from ...runtime.long_work import run_in_steps
 from ...runtime.steps import ITEMS_AT_LEAST
 from ...runtime.supervisor import Supervisor
@@ -68,15 +67,15 @@ class ChannelManager:
         self._timeout_ms = timeout_ms
         self._supervisor = supervisor or Supervisor()
         self._queues: dict[int, BrokerQueue] = {}
-        self._nursery: trio.Nursery | None = None
+        self._nursery: waiting.Nursery | None = None
 
     async def run(self) -> None:
         """Send what is handed over until cancelled."""
-        async with trio.open_nursery() as nursery:
+        async with waiting.open_nursery() as nursery:
             self._nursery = nursery
             for queue in self._queues.values():
                 nursery.start_soon(self._supervisor.run, queue.run)
-            await trio.sleep_forever()
+            await waiting.sleep_forever()
 
     def add_broker(self, broker: LiveBroker) -> None:
         """Be ready to send to a broker that has come, or has come back."""
@@ -110,8 +109,8 @@ class BrokerQueue:
         self._connect = connect
         self._timeout_ms = timeout_ms
         self._waiting: deque[tuple[ControllerRequest, OnAnswer | None]] = deque()
-        self._wake = trio.Event()
-        self._scope = trio.CancelScope()
+        self._wake = waiting.new_event()
+        self._scope = waiting.new_cancel_scope()
         self._failures = 0
         """Of sending the first that waits, one after the other."""
 
@@ -136,7 +135,7 @@ class BrokerQueue:
             return
         if self._scope.cancel_called:
             return
-        self._scope = trio.CancelScope()  # entered once; this may be run again
+        self._scope = waiting.new_cancel_scope()  # entered once; this may be run again
         with self._scope:
             while True:
                 await self._wait_for_requests()
@@ -145,7 +144,7 @@ class BrokerQueue:
                         await self._send_all(link)
                 except ClientError as error:
                     self._note_failure(error)
-                await trio.sleep(RETRY_BACKOFF_MS / 1000)
+                await waiting.sleep(RETRY_BACKOFF_MS / 1000)
 
     def _note_failure(self, error: ClientError) -> None:
         """Once is no trouble: a broker that stops is often gone before its registration."""
@@ -160,7 +159,7 @@ class BrokerQueue:
 
     async def _wait_for_requests(self) -> None:
         while not self._waiting:
-            self._wake = trio.Event()
+            self._wake = waiting.new_event()
             await self._wake.wait()
 
     async def _send_all(self, link: BrokerLink) -> None:

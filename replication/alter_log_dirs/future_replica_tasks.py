@@ -11,9 +11,8 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-import trio
-
 from ...common.errors import KafkaError
+from ...runtime import waiting
 from ...runtime.clock import Clock
 from ...runtime.offload import run_in_thread
 from ...runtime.timers import Timer, Timers
@@ -146,7 +145,7 @@ class FutureReplicaTasks:
         else:
             move.fetcher.offsets_answered(plan, move.leader.offsets(plan), now_ms)
         if not move.may_replace:
-            await trio.lowlevel.checkpoint()
+            await waiting.checkpoint()
         return has_news
 
     async def _flush(self, move: FutureReplica, *, closed_segments_only: bool) -> None:

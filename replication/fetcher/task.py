@@ -11,9 +11,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, closing
 from typing import TYPE_CHECKING, Any, Protocol
 
-import trio
-
 from ...client.errors import ClientError
+from ...runtime import waiting
 from ...runtime.clock import Clock
 from .fetcher import ReplicaFetcher
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
@@ -57,7 +56,7 @@ class FetcherTask:
         fetcher: what it runs.
         endpoint: translates.
         open_connection: connects to its leader.
-        clock: monotonic time, passing as trio's does.
+        clock: monotonic time, passing as that of `runtime.waiting` does.
     """
 
     def __init__(
@@ -71,9 +70,9 @@ class FetcherTask:
         self._endpoint = endpoint
         self._open_connection = open_connection
         self._clock = clock
-        self._has_news = trio.Event()
-        self._scope = trio.CancelScope()
-        self._fetch_scope = trio.CancelScope()
+        self._has_news = waiting.new_event()
+        self._scope = waiting.new_cancel_scope()
+        self._fetch_scope = waiting.new_cancel_scope()
 
     def wake(self) -> None:
         """Partitions were added: look for the next request, even if a fetch is in flight."""
@@ -82,7 +81,7 @@ class FetcherTask:
 
     def _hurry(self) -> None:
         """Bound the wait for the response to a fetch."""
-        deadline = trio.current_time() + ABANDON_AFTER_MS / 1000
+        deadline = waiting.current_time() + ABANDON_AFTER_MS / 1000
         self._fetch_scope.deadline = min(self._fetch_scope.deadline, deadline)
 
     def close(self) -> None:
@@ -95,7 +94,7 @@ class FetcherTask:
         client_id = f"broker-{fetcher.settings.broker_id}-fetcher-{fetcher.fetcher_id}"
         if self._scope.cancel_called:
             return
-        self._scope = trio.CancelScope()  # entered once; this may be run again
+        self._scope = waiting.new_cancel_scope()  # entered once; this may be run again
         with self._scope:
             while True:
                 plan = await self._next_request()
@@ -123,7 +122,7 @@ class FetcherTask:
     async def _next_request(self, *, is_connected: bool = False) -> RequestPlan | None:
         """Wait until there is a request; None: the connection need not be kept until then."""
         while True:
-            self._has_news = trio.Event()
+            self._has_news = waiting.new_event()
             now_ms = self._clock.monotonic_ms()
             plan = self._fetcher.next_request(now_ms)
             if not isinstance(plan, WaitPlan):
@@ -131,7 +130,7 @@ class FetcherTask:
             if plan.until_ms is None and is_connected:
                 return None
             seconds = float("inf") if plan.until_ms is None else (plan.until_ms - now_ms) / 1000
-            with trio.move_on_after(seconds):
+            with waiting.move_on_after(seconds):
                 await self._has_news.wait()
 
     async def _exchange(self, connection: LeaderConnection, plan: RequestPlan) -> bool:
@@ -142,7 +141,7 @@ class FetcherTask:
         """
         message, version = self._endpoint.encode(plan)
         timeout_ms = self._fetcher.settings.socket_timeout_ms
-        with trio.CancelScope() as scope:
+        with waiting.new_cancel_scope() as scope:
             if isinstance(plan, FetchPlan):
                 self._fetch_scope = scope
                 if self._has_news.is_set():  # while it connected
@@ -169,7 +168,7 @@ async def _in_steps(steps: Generator[int, None, None]) -> None:
             taken += size
             if taken >= BYTES_PER_STEP:
                 taken = 0
-                await trio.lowlevel.checkpoint()
+                await waiting.checkpoint()
 
 
 class FetcherTasks:
@@ -179,7 +178,7 @@ class FetcherTasks:
         start_task: begins one.
         open_connection: connects to brokers.
         endpoint: translates.
-        clock: monotonic time, passing as trio's does.
+        clock: monotonic time, passing as that of `runtime.waiting` does.
     """
 
     def __init__(
