@@ -1,4 +1,4 @@
-"""What the tests of both seeded simulators ask of them."""
+"""What the tests of the seeded simulators ask of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable
 
 import pytest
+
+from odradek.tools.simulation.checkers.invariants import InvariantBroken
+from odradek.tools.simulation.runs import Run, run
 
 Break = Callable[[pytest.MonkeyPatch], None]
 """Breaks the product on purpose."""
@@ -26,12 +29,26 @@ def first_seed_that_fails(
     raise AssertionError(f"{seeds} seeds found nothing")
 
 
-def require_same_trace(module: str, seed: int) -> None:
+def first_run_that_fails(first: Run, seeds: int) -> Run:
+    """The first of so many runs, of this seed and those behind it, that breaks an invariant.
+
+    Raises AssertionError.
+    """
+    for seed in range(first.seed, first.seed + seeds):
+        what = first._replace(seed=seed)
+        try:
+            run(what)
+        except InvariantBroken:
+            return what
+    raise AssertionError(f"{seeds} seeds from {first.seed} on found nothing")
+
+
+def require_same_trace(module: str, *arguments: str) -> None:
     """A replay prints the same in every process, whatever the hashes of strings are there."""
     path = os.environ.get("PYTHONPATH", "")
     traces = [
         subprocess.run(
-            [sys.executable, "-m", module, str(seed)],
+            [sys.executable, "-m", module, *arguments],
             env={"PYTHONHASHSEED": number, "PYTHONPATH": path},
             capture_output=True,
             check=True,

@@ -14,7 +14,7 @@ from odradek.broker.share.share_partition_manager import LedSharePartition, Shar
 from odradek.broker.share.share_sessions import ShareSessionCache
 from odradek.coordinator.share import share_state
 from odradek.coordinator.share.operations import StateAnswer
-from odradek.tools.simulation.replication.invariants import InvariantBroken
+from odradek.tools.simulation.checkers.invariants import InvariantBroken
 from odradek.tools.simulation.share.simulator import run_seed
 
 SEEDS = 20
@@ -61,7 +61,7 @@ def test_a_run_delivers_again_and_moves_leaders() -> None:
 
 
 def test_a_seed_replays_the_same_in_every_process() -> None:
-    require_same_trace("odradek.tools.simulation.share.simulator", 7)
+    require_same_trace("odradek.tools.simulation.share.simulator", "7")
 
 
 def the_last_write_counts(patch: pytest.MonkeyPatch) -> None:

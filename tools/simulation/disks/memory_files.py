@@ -106,6 +106,8 @@ class MemoryFiles:
         self.operations = 0
         """How many there were so far."""
         self.locked: set[str] = set()
+        self.is_looked_at = False
+        """Whether it is read from outside, to which nothing happens, and which does not count."""
         self._power_cut_at: int | None = None
 
     # --- what goes wrong ---------------------------------------------------------------
@@ -174,6 +176,8 @@ class MemoryFiles:
             OSError: a fault strikes.
             PowerCut: the power is gone.
         """
+        if self.is_looked_at:
+            return
         if self._power_cut_at is not None and self.operations >= self._power_cut_at:
             raise PowerCut(f"at operation {self.operations}, {operation} {path}")
         self.operations += 1

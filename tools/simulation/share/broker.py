@@ -1,7 +1,7 @@
 """One broker of a run of share groups: the product's partitions, share coordinator and manager.
 
-Its replicas are the replication simulator's, whose fetchers have nothing to do: every broker
-begins with the same records, since what moves here is who leads them.
+Its replicas have nothing to fetch: every broker begins with the same records, since what moves here
+is who leads them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....broker.share.persister import StatePersister
 from ....broker.share.share_partition_manager import RequestedPartition, SharePartitionManager
 from ....broker.share.state_messages import operations_in, response_of
 from ....common.internal_topics import SHARE_GROUP_STATE
-from ....common.partition_state import PartitionState
+from ....common.partition_state import LeaderAndIsr, PartitionState
 from ....common.sentinels import NO_EPOCH
 from ....common.topic_partition import TopicPartition
 from ....config.broker_config import BrokerConfig
@@ -26,11 +26,14 @@ from ....coordinator.share.operations import SharePartitionKey, StateAnswer
 from ....coordinator.share.settings import ShareCoordinatorSettings
 from ....protocol.records import build_batch
 from ....replication.fetcher.fetch_state import InitialFetchState
+from ....replication.partition.partition import Partition
+from ....replication.replica_manager import ReplicaManager, ReplicaSettings
 from ....runtime.clock import ManualClock
+from ....runtime.timers import Timers
 from ....storage.log.append_origin import AppendOrigin
-from ..replication.broker import ReplicatingBroker
-from ..replication.controller import TOPIC_ID
-from ..replication.network import Network
+from ....storage.log.log_config import LogConfig
+from ....storage.log_manager.log_manager import LogManager
+from ..disks.memory_files import MemoryFiles
 from .network import StateChannel, StateChannels, StateNetwork, StateRequest
 from .state_log import StateLog, StateLogView
 
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from ....metadata.metadata_cache import MetadataCache
 
 TOPIC = "t"
+TOPIC_ID = bytes(range(1, 17))
+LOG_CONFIG = LogConfig(segment_bytes=700, retention_ms=2**60)
 GROUP = "group"
 READ_PARTITION = RequestedPartition(TOPIC_ID, TopicPartition(TOPIC, 0))
 SHARE_PARTITION = SharePartitionKey(GROUP, TOPIC_ID, 0)
@@ -82,7 +87,7 @@ class KnownLeader:
         return True
 
 
-class SharingBroker(ReplicatingBroker):
+class SharingBroker:
     """A broker's process, one life after another; its topic's records stay.
 
     Args:
@@ -101,13 +106,36 @@ class SharingBroker(ReplicatingBroker):
         state_log: StateLog,
         network: StateNetwork,
     ) -> None:
-        super().__init__(broker_id, clock, Network(), lambda call: None, TOPIC, rng)
+        self.broker_id = broker_id
+        self.clock = clock
+        self.alive = False
+        self.life = 0
+        self._files = MemoryFiles()
+        self._rng = rng
         self._state_log = state_log
         self._state_network = network
 
     def start(self) -> None:
         """A process begins; it knows of no leader yet."""
-        super().start()
+        self.life += 1
+        self.alive = True
+        self.timers = Timers()
+        self.log_manager = LogManager(
+            ["/data"],
+            clock=self.clock,
+            default_config=LOG_CONFIG,
+            files=self._files,
+            rng=self._rng,
+            recovery_threads=1,
+        )
+        settings = ReplicaSettings(
+            self.broker_id,
+            lambda overrides: LOG_CONFIG,
+            lambda overrides: int(overrides["min.insync.replicas"]),
+        )
+        self.replica_manager = ReplicaManager(settings, self.log_manager, self.clock, self.timers)
+        self.replica_manager.peers = self
+        self.log_manager.load_logs()
         self.view = StateLogView(self._state_log, self.broker_id)
         self.known = KnownLeader(self.broker_id)
         self.coordinator = ShareCoordinator(
@@ -161,13 +189,20 @@ class SharingBroker(ReplicatingBroker):
             self.replica_manager.flush()
         assert partition.log_end_offset == RECORDS
 
+    def end(self) -> None:
+        """The process is no more."""
+        self.alive = False
+        self.log_manager.abandon()
+        self._files = self._files.after_kill()
+
     def settle(self) -> None:
         """What a loop does after everything else."""
-        super().settle()
+        self.timers.run_due(self.clock.monotonic_ms())
+        self.replica_manager.flush()
         self.view.flush()
         assert not self.timers.failures, self.timers.failures
 
-    # -- what others see of it ------------------------------------------------------------
+    # -- what others see of it -----------------------------------------------------------------
 
     @property
     def state_channels(self) -> Collection[StateChannel]:
@@ -175,9 +210,15 @@ class SharingBroker(ReplicatingBroker):
         return [] if self.channels is None else self.channels.by_broker.values()
 
     @property
+    def partitions(self) -> Mapping[TopicPartition, Partition]:
+        """What it hosts."""
+        return self.replica_manager.partitions
+
+    @property
     def leads_topic(self) -> bool:
         """Whether it thinks so."""
-        return self.leads(READ_PARTITION.topic_partition)
+        partition = self.partitions.get(READ_PARTITION.topic_partition)
+        return self.alive and partition is not None and partition.is_leader
 
     @property
     def manager_epoch(self) -> int:
@@ -190,7 +231,7 @@ class SharingBroker(ReplicatingBroker):
         """Of the share partition, if it holds it."""
         return next((each.records.start_offset for each in self.manager.led if each.records), None)
 
-    # -- orders -------------------------------------------------------------------------
+    # -- orders --------------------------------------------------------------------------------
 
     def lead_or_follow(self, leader: int, leader_epoch: int) -> None:
         """Hear who leads the topic's partition. A leader has all records by itself."""
@@ -212,13 +253,20 @@ class SharingBroker(ReplicatingBroker):
             self.view.begin_leading(leader_epoch)
             self.coordinator.note_leadership(0, leader_epoch, is_leader=True)
 
+    def is_alive(self, broker_id: int) -> bool:
+        """All are."""
+        return True
+
+    def submit_isr_change(self, partition: Partition, change: LeaderAndIsr) -> None:
+        """No ISR changes: a leader has all records by itself."""
+
     def add_fetchers(self, partitions: Mapping[TopicPartition, InitialFetchState]) -> None:
         """There is nothing to fetch."""
 
     def remove_fetchers(self, partitions: Collection[TopicPartition]) -> None:
         """There is nothing to fetch."""
 
-    # -- requests of other brokers --------------------------------------------------------
+    # -- requests of other brokers -------------------------------------------------------------
 
     def take(self, request: StateRequest) -> None:
         """Do what another broker asks of the share coordinator here, and answer when it is done."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ....broker.share.record_states import AcknowledgeType
-from ..replication.invariants import InvariantBroken
+from ..checkers.invariants import InvariantBroken
 from .broker import DELIVERIES_MAX, LOCK_MS, RECORDS
 
 FINAL = frozenset({AcknowledgeType.ACCEPT, AcknowledgeType.REJECT})

@@ -25,7 +25,7 @@ from ....broker.share.record_states import AcknowledgeType
 from ....common.errors import ErrorCode
 from ....coordinator.share.operations import InitializeState, StateAnswer
 from ....runtime.clock import ManualClock
-from ..replication.invariants import InvariantBroken, LoggedViolations
+from ..checkers.invariants import InvariantBroken, LoggedViolations
 from .broker import LOCK_MS, SHARE_PARTITION, START_MS, SharingBroker
 from .invariants import ShareInvariants
 from .members import ShareMember
@@ -79,7 +79,7 @@ class ShareSimulation:
         if self._trace is not None:
             self._trace(f"{self.steps:6d}  {text}")
 
-    # -- a run --------------------------------------------------------------------------
+    # -- a run ---------------------------------------------------------------------------------
 
     def run(self, steps: int) -> None:
         """Let things happen, then let everything heal, and see what became of each record."""
@@ -213,7 +213,7 @@ class ShareSimulation:
         leading = [each for each in self.brokers if each.alive and each.leads_topic]
         return self.random.choice(leading) if leading else None
 
-    # -- leaders and faults -------------------------------------------------------------
+    # -- leaders and faults --------------------------------------------------------------------
 
     def _tell_of_leader(self) -> None:
         leader, epoch = self._leader, self._leader_epoch

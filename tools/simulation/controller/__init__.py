@@ -1,1 +1,0 @@
-"""The controllers of a cluster under a seeded scheduler."""

@@ -1,0 +1,74 @@
+"""What a run is made of: how many brokers and clients, how much goes wrong, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+
+class Mix(NamedTuple):
+    """The settings of a run.
+
+    Attributes:
+        name: by which the command line knows it.
+        brokers: how many; None: the seed decides, three to seven.
+        producers, readers, admins, members, transactional: how many of these clients; members
+            are those of two consumer groups.
+        fault_ms: about so long from one fault to the next; 0: there are none.
+        rest_ms: after about so long everything heals, and is looked at.
+        pace: how slow clients are.
+        topics: how many there are from the beginning.
+        overrides: of the brokers' settings.
+    """
+
+    name: str
+    brokers: int | None = None
+    producers: int = 2
+    readers: int = 1
+    admins: int = 1
+    members: int = 0
+    transactional: int = 0
+    fault_ms: int = 1_500
+    rest_ms: int = 60_000
+    pace: float = 1.0
+    topics: int = 2
+    overrides: Mapping[str, Any] = {}
+
+    def broker_count(self, rng: Random) -> int:
+        """How many brokers a run has."""
+        return self.brokers or rng.choice((3, 3, 3, 3, 4, 4, 5, 6, 7))
+
+
+LIVELY: Mapping[str, Any] = {
+    "replica.lag.time.max.ms": 2_000,
+    "replica.fetch.wait.max.ms": 500,
+    "replica.high.watermark.checkpoint.interval.ms": 1_000,
+    "log.flush.offset.checkpoint.interval.ms": 3_000,
+    "log.initial.task.delay.ms": 500,
+    "log.retention.check.interval.ms": 5_000,
+    "replica.socket.timeout.ms": 3_000,
+    "controller.socket.timeout.ms": 3_000,
+    "leader.imbalance.check.interval.seconds": 10,
+    "file.delete.delay.ms": 1_000,
+    "log.cleaner.enable": "false",
+    "max.connections.per.ip": 1_000,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 3_000,
+}
+"""What makes brokers notice soon: a run of a minute is to have many elections."""
+
+FULL = Mix("full", members=3, transactional=2, pace=2.0, overrides=LIVELY)
+LOGS = Mix("logs", brokers=3, overrides=LIVELY)
+"""Without coordinators: what is wrong with replicas and the controller shows sooner."""
+IDLE = Mix(
+    "idle",
+    brokers=3,
+    producers=1,
+    admins=0,
+    fault_ms=0,
+    rest_ms=3_600_000,
+    pace=100.0,
+    topics=1,
+    overrides={"log.cleaner.enable": "false", "replica.fetch.wait.max.ms": 5_000},
+)
+MIXES: Mapping[str, Mix] = {mix.name: mix for mix in (FULL, LOGS, IDLE)}

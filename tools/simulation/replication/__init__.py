@@ -1,1 +1,0 @@
-"""Brokers that replicate under a seeded scheduler."""
