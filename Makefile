@@ -20,7 +20,10 @@ SHORT := -m 'not slow and not soak'
 # Conformance has a goal of its own, which plays the scenarios of these in every version.
 SLOW := -m 'slow and not soak' --deselect tests/interop/test_conformance.py \
 	--deselect tests/interop/test_authorization_conformance.py
-WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
+SPREAD := --dist loadfile --no-loadscope-reorder
+WORKERS := -n 4 $(SPREAD)
+# Slow tests wait for longer: for sessions that end, JVMs that start, brokers that are frozen.
+SLOW_WORKERS := -n 5 $(SPREAD)
 # A test that not even its timeout ends takes its worker with it, and the stacks are shown.
 NO_HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 # Since 3.12 the interpreter itself tells which lines ran, at next to no cost.
@@ -142,7 +145,7 @@ test: $(VENV)/test.stamp
 test-slow: $(VENV)/test.stamp
 	@PATH="$$PATH:/usr/sbin" .ci/need java javac mvn go node npm kcat tshark faketime ip unshare \
 		prometheus systemd-analyze zsh fish
-	$(PYTEST) $(SLOW) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(WORKERS))
+	$(PYTEST) $(SLOW) $(NO_HANGING) $(if $(ARGS),$(ARGS),$(SLOW_WORKERS))
 
 # What needs no connector of Spark's; the comparisons of "both" sources do.
 test-newest-spark: $(NEWEST_SPARK)/installed.stamp

@@ -138,7 +138,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         installation = find_installation()
         tables = iceberg_packages(installation, {"uri": "jdbc:sqlite:"})
         packages = [*connector_packages(installation), *tables, *delta_packages(installation)]
-        conf = delta_conf()
+        conf = {**delta_conf(), "spark.databricks.delta.snapshotPartitions": "1"}
     session = spark_session(
         "odradek tests",
         master="local[2]",
