@@ -13,6 +13,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from support.one_spark import MAY_BE_BROKEN, answers, kill
+from support.shared_classes import SPARK_JAVA, spark_java_options
 
 from odradek.spark_connector import spark_session
 from odradek.spark_connector.connector_jars import connector_packages
@@ -124,8 +125,17 @@ class Topics:
             return {p.partition: end for p, end in consumer.end_offsets(partitions).items()}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def spark_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The options of all JVMs of Spark, here and in processes of their own."""
+    options = spark_java_options(tmp_path_factory.mktemp("classes"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SPARK_JAVA, options)
+        yield options
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory, spark_java: str) -> Iterator[Any]:
     """A Spark that starts and runs with little: two cores, no compilation beyond the first.
 
     It has Iceberg and Delta beside the connector; tests without a session of this folder use the
@@ -149,7 +159,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": spark_java,
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             **conf,
         },

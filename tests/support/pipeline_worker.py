@@ -16,12 +16,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+JAVA_OPTIONS = os.environ.get("ODRADEK_TEST_SPARK_JAVA", "")
+"""What JVMs start quickly with: `shared_classes.py` made it."""
 SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
 RUN_SECONDS_MAX = 400.0
 LOOK_EVERY_S = 0.02

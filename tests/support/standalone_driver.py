@@ -6,8 +6,12 @@ Its argument is `Work` as JSON; the last line that it prints is `Found` as JSON.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any, NamedTuple
+
+JAVA_OPTIONS = os.environ.get("ODRADEK_TEST_SPARK_JAVA", "")
+"""What JVMs start quickly with: `shared_classes.py` made it."""
 
 
 class Work(NamedTuple):
@@ -63,8 +67,8 @@ def main(work: Work) -> Found:
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+            "spark.executor.extraJavaOptions": JAVA_OPTIONS,
             # Tasks do not wait for the executor that has the last one's data.
             "spark.locality.wait": "0s",
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",

@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 from odradek.spark_connector import register, spark_session
 
+JAVA_OPTIONS = os.environ.get("ODRADEK_TEST_SPARK_JAVA", "")
+"""What JVMs start quickly with: `shared_classes.py` made it."""
 SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     # What the documentation tells of the caches of consumers and of fetched data: small and
     # short-lived here, so that tasks meet consumers that were thrown away in between.
     "spark.kafka.consumer.cache.capacity": "1",
