@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.console import Console, require_harmless
+from support.hanging_transaction import LOST_PRODUCER_ID, leave_hanging
 
 from odradek.testing.waiting import wait_until
 
@@ -37,9 +38,9 @@ def steered(guarded: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def forms_of(console: Console, path: str, action: str) -> list[dict[str, str]]:
     """The hidden fields of each form of a page that leads to an address."""
-    forms = re.findall(rf'<form [^>]*action="{action}"[^>]*>(.*?)</form>', console.get(path).html)
+    form = re.compile(rf'<form [^>]*action="{action}"[^>]*>(.*?)</form>', re.DOTALL)
     hidden = re.compile(r'type="hidden" name="([^"]+)" value="([^"]*)"')
-    return [dict(hidden.findall(each)) for each in forms]
+    return [dict(hidden.findall(each)) for each in form.findall(console.get(path).html)]
 
 
 def test_broker_setting_is_checked_set_and_unset(steered: Console) -> None:
@@ -107,8 +108,32 @@ def test_quota_is_set_and_removed(steered: Console) -> None:
     page = steered.page("/access").text
     assert "user dave" in page
     assert "client-id (default)" in page
-    (fields,) = forms_of(steered, "/access", "/access/quotas")
+    fields, _ = forms_of(steered, "/access", "/access/quotas")
     assert steered.post("/access/quotas", {**fields, "remove": 1}).status == 303
     wait_until(lambda: "nobody is throttled" in steered.page("/access").text)
     for wrong in ({"value": "many"}, {"value": 1, "ip": "10.0.0.7"}):
         assert steered.post("/access/quotas", {**quota, **wrong}).status == 400
+
+
+def test_hanging_transaction_is_found_and_aborted(
+    steered: Console, guarded: Any, topic: str
+) -> None:
+    assert steered.post("/topics", {"name": topic, "settings": "retention.ms=-1"}).status == 303
+    leave_hanging(guarded.port, topic)
+    found = steered.get("/transactions/hanging")
+    require_harmless(found.html)
+    assert f"{topic}:0 0 {LOST_PRODUCER_ID}" in found.page.text
+    assert 'name="minutes" min="0" value="15"' in found.html  # the broker's own limit
+    assert "No transaction hangs" in steered.page("/transactions/hanging?minutes=100000000").text
+    (path,) = (link for link in found.page.links() if "/hanging/abort" in link)
+    assert "No coordinator knows its producer" in steered.page(path).text
+
+    (fields,) = forms_of(steered, path, "/transactions/hanging/abort")
+    assert steered.post("/transactions/hanging/abort", {**fields, "name": "x"}).status == 400
+    records = f"/topics/{topic}/records?committed=1"
+    assert "There are no records here" in steered.page(records).text
+    assert steered.post("/transactions/hanging/abort", {**fields, "name": topic}).status == 303
+    assert "No transaction hangs" in steered.page("/transactions/hanging").text
+    assert "ABORT marker" in steered.page(f"/topics/{topic}/records").text
+    again = steered.post("/transactions/hanging/abort", {**fields, "name": topic})
+    assert (again.status, "no transaction hangs there" in again.page.text) == (400, True)
