@@ -77,6 +77,8 @@ BROKER_ACTS: Final = {
 }
 """Operations of the channel, and the methods of `odradek.testing` that do the same."""
 REQUESTS_SHOWN: Final = 100
+REQUESTS_SEARCHED: Final = 2_000
+"""Among the last so many of a client and an API one is looked for that is to be shown whole."""
 LOOK_SECONDS_MAX: Final = 2.0
 
 
@@ -241,13 +243,42 @@ async def requests(request: Request) -> Response:
         "requests.html",
         section="test",
         title="Requests",
-        requests=[
-            {**each, "time_ms": round(each["time"] * 1000)} for each in reversed(found["requests"])
-        ],
+        requests=[_with_time(each) for each in reversed(found["requests"])],
         count=found["count"],
         filters=filters,
         apis=APIS,
     )
+
+
+async def show_request(request: Request) -> Response:
+    """One request with all that it names; beside the table where htmx asks for it."""
+    parameters = Parameters(request.query_params)
+    number, time_ms = parameters.number("number", 0), parameters.number("time", 0)
+    found = await _channel(request).get(
+        "/requests",
+        limit=REQUESTS_SEARCHED,
+        api=parameters.text("api"),
+        client_id=parameters.text("client_id"),
+    )
+    # Each broker counts its own: a number and a time are of one request.
+    shown = [
+        each
+        for each in map(_with_time, found["requests"])
+        if (each["number"], each["time_ms"]) == (number, time_ms)
+    ]
+    if not shown:
+        raise ParameterError("the brokers do not remember that request any more")
+    return context_of(request).render.page(
+        request,
+        "_request.html" if "hx-request" in request.headers else "request.html",
+        section="test",
+        title=f"Request {number}",
+        shown=shown[0],
+    )
+
+
+def _with_time(logged: dict[str, Any]) -> dict[str, Any]:
+    return {**logged, "time_ms": round(logged["time"] * 1000)}
 
 
 def _channel(request: Request) -> ControlChannel:
@@ -272,4 +303,5 @@ ROUTES = [
     Route("/test/time", advance_time, methods=["POST"]),
     Route("/test/transcript/clear", clear_transcript, methods=["POST"]),
     Route("/test/requests", requests, methods=["GET"]),
+    Route("/test/requests/view", show_request, methods=["GET"]),
 ]

@@ -200,7 +200,7 @@
   document.addEventListener("htmx:beforeRequest", (event) => {
     // What nobody looks at is not read anew.
     const trigger = event.detail.elt.getAttribute("hx-trigger") ?? "";
-    if (document.hidden && trigger.includes("every")) event.preventDefault();
+    if ((document.hidden || isPaused) && trigger.includes("every")) event.preventDefault();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     // A page that cannot be kept fresh says so, and goes on trying.

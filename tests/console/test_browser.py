@@ -348,6 +348,20 @@ def test_fault_strikes_and_is_lifted_by_click(browser: Browser, walked: Console)
     browser.wait("#live", "None: every request is handled")
 
 
+def test_requests_are_paused_and_one_is_opened_whole(browser: Browser, walked: Console) -> None:
+    walked.post("/topics/orders/produce", {"key": "one", "value": "more"})
+    browser.open("/test/requests?api=Produce&topic=orders")
+    browser.find("#pause").click()
+    assert browser.text("#pause") == "Go on"
+    browser.find("#list tbody a").click()
+    browser.wait("#drawer", "orders:")
+    browser.wait("#drawer", "Correlation id")
+    assert browser.complaints() == []
+    browser.find("#drawer a[href*='/view']").click()
+    browser.wait("h1", "Produce")
+    assert browser.troubles() == []
+
+
 def test_frozen_broker_is_shown_and_thawed(walked: Console) -> None:
     walked.post("/test/brokers", {"act": "freeze", "broker": 2})
     try:
