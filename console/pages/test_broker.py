@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import math
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from starlette.routing import Route
@@ -82,6 +84,62 @@ REQUESTS_SEARCHED: Final = 2_000
 LOOK_SECONDS_MAX: Final = 2.0
 
 
+MAP_BROKERS_MAX: Final = 12
+MAP_RADIUS: Final = 90
+
+
+class Place(NamedTuple):
+    """A broker on the map."""
+
+    broker: int
+    state: str
+    x: float
+    y: float
+
+
+class Link(NamedTuple):
+    """The link between two brokers on the map: "cut", or "idle" where one of them does not run."""
+
+    one: Place
+    other: Place
+    state: str
+
+
+class ClusterMap(NamedTuple):
+    """Brokers in a circle, and what is between them."""
+
+    places: list[Place]
+    links: list[Link]
+
+    @property
+    def cut(self) -> list[Link]:
+        """The links that are cut."""
+        return [each for each in self.links if each.state == "cut"]
+
+
+def map_of(cluster: dict[str, Any]) -> ClusterMap | None:
+    """The map of what a control channel shows; None for more brokers than can be drawn.
+
+    Args:
+        cluster: its answer; brokers of former versions say nothing of links.
+    """
+    brokers = cluster["brokers"]
+    if not 1 < len(brokers) <= MAP_BROKERS_MAX:
+        return None
+    cut = {frozenset(each) for each in cluster.get("cut_links", ())}
+    places = []
+    for number, broker in enumerate(brokers):
+        angle = 2 * math.pi * number / len(brokers) - math.pi / 2
+        x, y = MAP_RADIUS * math.cos(angle), MAP_RADIUS * math.sin(angle)
+        places.append(Place(broker["id"], broker["state"], round(x, 1), round(y, 1)))
+    links = []
+    for one, other in combinations(places, 2):
+        is_idle = one.state != "running" or other.state != "running"
+        is_cut = frozenset((one.broker, other.broker)) in cut
+        links.append(Link(one, other, "cut" if is_cut else "idle" if is_idle else "up"))
+    return ClusterMap(places, links)
+
+
 async def show(request: Request) -> Response:
     """The page; its live parts alone where they are asked for again."""
     channel = _channel(request)
@@ -99,6 +157,7 @@ async def show(request: Request) -> Response:
         section="test",
         title="Test broker",
         brokers=cluster["brokers"],
+        map=map_of(cluster),
         faults=None if isinstance(faults, Exception) else faults["faults"],
         clocks={each["id"]: round(each["time"] * 1000) for each in clocks},
         kinds=FAULTS,

@@ -373,6 +373,16 @@ def test_frozen_broker_is_shown_and_thawed(walked: Console) -> None:
     wait_until(lambda: "Broker 2 running" in walked.page("/test").text)
 
 
+def test_cut_link_is_on_the_map(walked: Console) -> None:
+    assert "No link is cut." in walked.page("/test").text
+    walked.post("/test/links", {"act": "cut", "one": 1, "other": 2})
+    try:
+        assert "The link between 1 and 2 is cut." in walked.page("/test").text
+    finally:
+        walked.post("/test/links", {"act": "heal"})
+    assert "No link is cut." in walked.page("/test").text
+
+
 def test_vendored_files_are_those_of_their_packages(packages: Path) -> None:
     for copy, original in {
         "htmx.min.js": "htmx.org/dist/htmx.min.js",
