@@ -40,7 +40,7 @@ class ConsoleContext(NamedTuple):
     storage: StorageReader
     rates: WriteRates
     traffic: TrafficReader | None
-    schemas: SchemaValues | None
+    schemas: SchemaValues
     render: Renderer
     pass_: Pass
 
@@ -69,7 +69,7 @@ def make_context(
         StorageReader(client, cluster, partitions, nursery),
         WriteRates(client, cluster),
         TrafficReader(settings.metrics, client.clock) if settings.metrics else None,
-        None if settings.registry is None else SchemaValues(settings.registry),
+        SchemaValues(settings.schemas, settings.registry),
         Renderer(settings),
         pass_,
     )

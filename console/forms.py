@@ -1,7 +1,9 @@
-"""What a POST carries: a form of our own pages, bounded and with their secret."""
+"""What a POST carries: a form of our own pages, with a file or without, bounded."""
 
 from __future__ import annotations
 
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -18,6 +20,9 @@ FORM_BYTES_MAX = 2 << 20
 """A record of a million bytes, as most brokers take at most, and what encoding adds to it."""
 FIELDS_MAX = 200
 RECEIVE_SECONDS_MAX = 30
+FILE_BYTES_MAX = 8 << 20
+"""Of a form with a file, all of it."""
+FILE_FORM_TYPE = "multipart/form-data"
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
@@ -27,16 +32,8 @@ async def read_form(request: Request) -> Parameters:
     Raises:
         ParameterError: it is too large, is no form, or comes from no page of this console.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
-        raise ParameterError(f"a form is sent as {FORM_TYPE}")
-    body = bytearray()
-    with trio.move_on_after(RECEIVE_SECONDS_MAX) as patience:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > FORM_BYTES_MAX:
-                raise ParameterError(f"a form has at most {FORM_BYTES_MAX:,} bytes")
-    if patience.cancelled_caught:
-        raise ParameterError("the form did not come whole; send it again")
+    _require_type(request, FORM_TYPE)
+    body = await _read(request, FORM_BYTES_MAX)
     try:
         fields = dict(
             parse_qsl(
@@ -48,6 +45,75 @@ async def read_form(request: Request) -> Parameters:
         )
     except ValueError as error:
         raise ParameterError("the form cannot be read") from error
+    return _own(request, fields)
+
+
+async def read_file_form(request: Request, name: str) -> tuple[Parameters, bytes]:
+    """The fields of a form with a file, and what is in the file.
+
+    Args:
+        name: of the field with the file.
+
+    Raises:
+        ParameterError: as `read_form`, or there is no file.
+    """
+    _require_type(request, FILE_FORM_TYPE)
+    body = await _read(request, FILE_BYTES_MAX)
+    content_type = request.headers["content-type"].encode("latin-1")
+    fields = await trio.to_thread.run_sync(_parts_of, content_type, body)
+    content = fields.pop(name, b"")
+    try:
+        texts = {field: value.decode() for field, value in fields.items()}
+    except UnicodeDecodeError as error:
+        raise ParameterError("the form cannot be read") from error
+    form = _own(request, texts)
+    if not content:
+        raise ParameterError("choose a file that is not empty")
+    return form, content
+
+
+def _require_type(request: Request, form_type: str) -> None:
+    if request.headers.get("content-type", "").partition(";")[0].strip() != form_type:
+        raise ParameterError(f"a form is sent as {form_type}")
+
+
+async def _read(request: Request, bytes_max: int) -> bytes:
+    body = bytearray()
+    with trio.move_on_after(RECEIVE_SECONDS_MAX) as patience:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > bytes_max:
+                raise ParameterError(f"a form has at most {bytes_max:,} bytes")
+    if patience.cancelled_caught:
+        raise ParameterError("the form did not come whole; send it again")
+    return bytes(body)
+
+
+def _parts_of(content_type: bytes, body: bytes) -> dict[str, bytes]:
+    """The parts of a form with a file, by name. Raises ParameterError.
+
+    Its format is that of mail with attachments, which the standard library reads.
+    """
+    head = b"Content-Type: " + content_type + b"\r\n\r\n"
+    try:
+        message = BytesParser(policy=HTTP).parsebytes(head + body)
+    except RecursionError as error:  # parts within parts, which no browser sends
+        raise ParameterError("the form cannot be read") from error
+    if not message.is_multipart():
+        raise ParameterError("the form cannot be read")
+    fields: dict[str, bytes] = {}
+    for part in message.iter_parts():
+        name, content = part.get_param("name", header="content-disposition"), None
+        if not part.is_multipart():
+            content = part.get_payload(decode=True)
+        if not (isinstance(name, str) and isinstance(content, bytes)) or len(fields) >= FIELDS_MAX:
+            raise ParameterError("the form cannot be read")
+        fields[name] = content
+    return fields
+
+
+def _own(request: Request, fields: dict[str, str]) -> Parameters:
+    """The fields but for the secret of our pages. Raises ParameterError where that is wrong."""
     if not context_of(request).pass_.is_form(fields.pop("csrf", "")):
         raise ParameterError(
             "the form is of an earlier run of the console; go back, reload the page and send it "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .records.schema_values import TopicSchema
 
 
 class ConsoleSettings(NamedTuple):
@@ -16,6 +19,7 @@ class ConsoleSettings(NamedTuple):
         names: further names that it is reached by, as a browser's Host header has them.
         control: the URL of a test broker's control channel; None: it is no test broker.
         registry: the URL of a schema registry, which knows what values are.
+        schemas: of topics whose values have no header.
         metrics: the URLs of brokers' metrics, as Prometheus reads them.
         cluster: what the cluster was called on the command line, to name it in errors.
     """
@@ -29,3 +33,4 @@ class ConsoleSettings(NamedTuple):
     registry: str | None = None
     metrics: tuple[str, ...] = ()
     cluster: str = ""
+    schemas: tuple[TopicSchema, ...] = ()

@@ -12,11 +12,13 @@ from ..common.errors import fail
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Sequence
 
     import trio
 
     from ...client.connection_settings import ConnectionSettings
     from ...client.settings import ClientSettings
+    from ...console.records.schema_values import TopicSchema
     from ...console.settings import ConsoleSettings
 
 READY_PREFIX = "console at "
@@ -67,6 +69,16 @@ def console(
             metavar="URL",
             help="A schema registry, to show values in Avro, Protobuf and JSON Schema as JSON "
             "(needs odradek[schemas]).",
+        ),
+    ] = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema",
+            metavar="TOPIC=FILE",
+            help="Values of a topic are of the schema in a file, with nothing in front: .avsc, "
+            ".json or .proto (of which FILE:MESSAGE names a message); may be repeated (needs "
+            "odradek[schemas]).",
         ),
     ] = None,
     metrics: Annotated[
@@ -127,6 +139,7 @@ def console(
     for url in metrics or ():
         if not url.startswith(("http://", "https://")):
             fail(f"{url!r} is no address of metrics; write http://HOST:PORT/metrics")
+    schemas = _schemas_of(schema or ())
     connection = connection_settings(command_config, _client_defaults())
     addresses = bootstrap_addresses(bootstrap_server, connection)
     settings = ConsoleSettings(
@@ -139,6 +152,7 @@ def console(
         registry,
         tuple(metrics or ()),
         ",".join(addresses),
+        schemas,
     )
     try:
         sockets = bind(settings)
@@ -157,6 +171,17 @@ def listen_address(text: str) -> tuple[str, int]:
     if not (host and colon and port.isdecimal() and int(port) < 65_536):
         fail(f"{text!r} is no address to listen on; write HOST:PORT, as in localhost:9440")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _schemas_of(texts: Sequence[str]) -> tuple[TopicSchema, ...]:
+    """The topics and their schemas. CommandError for what cannot be read by."""
+    from ...console.records.schema_values import topic_schema
+    from ...schemas.errors import SchemaError
+
+    try:
+        return tuple(map(topic_schema, texts))
+    except SchemaError as error:
+        fail(f"--schema: {error}")
 
 
 def _client_defaults() -> ClientSettings:

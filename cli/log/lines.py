@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...common.escaping import escaped_json
-from ..records.record_json import put_bytes
+from ...common.record_json import put_bytes
 
 INDENTED = {"record": "  "}
 """What belongs to the line above it."""

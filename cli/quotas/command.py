@@ -21,15 +21,6 @@ app = typer.Typer(
     help="List, set and remove quotas of users, client ids and addresses.",
 )
 
-QUOTAS = {
-    "producer_byte_rate": "bytes a second",
-    "consumer_byte_rate": "bytes a second",
-    "request_percentage": "percent of a thread's time",
-    "controller_mutation_rate": "partitions a second",
-    "connection_creation_rate": "connections a second",
-}
-"""By Kafka's names, and what they are measured in."""
-
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 Entity = dict[str, str | None]
 
@@ -68,7 +59,7 @@ def list_quotas(
     odradek quotas list --user alice --json
     ```
     """
-    from ...client.admin.admin import Admin
+    from ...client.admin.admin import CLIENT_QUOTAS, Admin
 
     entity = _entity(user, client_id, ip, user_defaults, client_defaults, ip_defaults)
 
@@ -86,7 +77,7 @@ def list_quotas(
         return
     show_table(
         ["user", "client id", "ip", "quota", "value", ""],
-        [[*row, QUOTAS.get(row[3], "")] for row in rows],
+        [[*row, CLIENT_QUOTAS.get(row[3], "")] for row in rows],
         empty="there are no such quotas; set one with: odradek quotas set --help",
     )
 
@@ -218,8 +209,10 @@ def _quota(text: str) -> tuple[str, float]:
 
 
 def _known(key: str) -> str:
-    if key not in QUOTAS:
-        fail(f"there is no quota {key!r}; it is one of {', '.join(QUOTAS)}")
+    from ...client.admin.admin import CLIENT_QUOTAS
+
+    if key not in CLIENT_QUOTAS:
+        fail(f"there is no quota {key!r}; it is one of {', '.join(CLIENT_QUOTAS)}")
     return key
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple
 
 import typer
 
+from ...common.record_json import record_to_json
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import note
 from ..common.times import format_time, parse_time_ms
 from .record_format import format_writer
-from .record_json import record_to_json
 from .record_values import MessageName, RegistryUrl, SchemaFile, Show, value_shower
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from ...client.errors import MetadataTimeoutError
 from ...client.producer.errors import RecordTooLargeError
 from ...client.producer.producer import Producer
 from ...client.producer.settings import ProducerSettings
+from ...common.record_json import RecordJsonError, record_from_json
 from ...protocol.compression.codecs import Compression
 from ..common.errors import CommandError, fail
 from ..common.show import note
 from ..common.times import format_duration
-from .record_json import record_from_json
 
 MAX_BLOCK_MS = 15_000
 """How long to wait for a topic's partitions; a topic that is not there never gets any."""
@@ -274,7 +274,10 @@ class RecordsFromJson:
             self._number += 1
             if not line.strip():
                 continue
-            record = record_from_json(line, self._number, value_is_json=self._values_are_json)
+            try:
+                record = record_from_json(line, self._number, value_is_json=self._values_are_json)
+            except RecordJsonError as error:
+                fail(str(error))
             yield (
                 record.value,
                 record.key,

@@ -286,19 +286,11 @@ def abort(
             assert coordinator_epoch is not None
             await admin.abort(where, producer_id, producer_epoch, coordinator_epoch)
             return
-        for producer in (await admin.producers([where]))[where]:
-            if producer.open_since_offset == start_offset:
-                await admin.abort(
-                    where,
-                    producer.producer_id,
-                    producer.producer_epoch,
-                    producer.coordinator_epoch,
-                )
-                return
-        fail(
-            f"no open transaction begins at offset {start_offset} of {partition}; see:"
-            f" odradek transactions describe-producers {partition}"
-        )
+        if not await admin.abort_open(where, start_offset):
+            fail(
+                f"no open transaction begins at offset {start_offset} of {partition}; see:"
+                f" odradek transactions describe-producers {partition}"
+            )
 
     with_client(bootstrap_server, ask, command_config)
     note(f"aborted the transaction in {partition}")

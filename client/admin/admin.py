@@ -110,6 +110,16 @@ ANY_MATCH = 2
 """How DescribeClientQuotas compares an entity's name (KIP-546)."""
 
 
+CLIENT_QUOTAS = {
+    "producer_byte_rate": "bytes a second",
+    "consumer_byte_rate": "bytes a second",
+    "request_percentage": "percent of a thread's time",
+    "controller_mutation_rate": "partitions a second",
+    "connection_creation_rate": "connections a second",
+}
+"""The quotas of clients by Kafka's names, and what they are measured in."""
+
+
 class EntityQuotas(NamedTuple):
     """The quotas of one entity.
 

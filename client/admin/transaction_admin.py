@@ -300,6 +300,26 @@ class TransactionAdmin:
                 for each in answered.partitions:
                     _require(each.error_code, f"{answered.name}:{each.partition_index}")
 
+    async def abort_open(self, partition: TopicPartition, start_offset: int) -> bool:
+        """End the transaction that begins at an offset of a partition, without its coordinator.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            KafkaError, ClientError: as `producers` and `abort`.
+        """
+        for producer in (await self.producers([partition]))[partition]:
+            if producer.open_since_offset == start_offset:
+                await self.abort(
+                    partition,
+                    producer.producer_id,
+                    producer.producer_epoch,
+                    producer.coordinator_epoch,
+                )
+                return True
+        return False
+
     async def fence(self, transactional_id: str) -> None:
         """End whatever transaction a transactional id is in, and shut its producers out.
 

@@ -67,7 +67,8 @@ async def progress_of(context: ConsoleContext, group_id: str) -> GroupProgress:
         shared = (await context.groups.share_offsets([group_id])).get(group_id, {})
     else:
         committed = (await context.groups.committed([group_id])).get(group_id, {})
-    partitions = sorted({*readers, *shared, *committed})
+    targets = {each for member in group.members for each in member.target}
+    partitions = sorted({*readers, *targets, *shared, *committed})
     ends = await _ends_of(context, partitions)
     rows = []
     for each in partitions:

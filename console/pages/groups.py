@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import JSONResponse
@@ -17,7 +18,7 @@ from ...client.consumer.offset_reset import (
     plan_reset,
 )
 from ...common.errors import KafkaError
-from ..cluster.group_progress import GroupProgress, progress_of
+from ..cluster.group_progress import GroupProgress, PartitionProgress, progress_of
 from ..context import ConsoleContext, context_of
 from ..forms import done, read_form
 from ..paging import page_of
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 PARTITIONS_PER_PAGE: Final = 100
 MEMBERS_MAX: Final = 60
+LINES_MAX: Final = 50
+"""Of so many partitions, those with most lag, the chart is told; it draws those that come first."""
 TYPES: Final = ("", "classic", "consumer", "share", "streams")
 TARGETS: Final = ("earliest", "latest", "offset", "time", "shift")
 
@@ -78,6 +81,7 @@ async def show(request: Request) -> Response:
     parameters = Parameters(request.query_params)
     progress = await progress_of(context, parameters.required("id", 40_000))
     group = progress.group
+    page = page_of(progress.partitions, parameters.number("page", 1, 1), PARTITIONS_PER_PAGE)
     return context.render.page(
         request,
         "group.html",
@@ -85,8 +89,11 @@ async def show(request: Request) -> Response:
         title=group.group_id,
         group=group,
         progress=progress,
-        page=page_of(progress.partitions, parameters.number("page", 1, 1), PARTITIONS_PER_PAGE),
+        page=page,
+        columns=columns_of(page.items),
         members=group.members[:MEMBERS_MAX],
+        reads={each.member_id: frozenset(each.assignment) for each in group.members},
+        is_to_read={each.member_id: frozenset(each.target) for each in group.members},
         names={member.member_id: member.client_id for member in group.members},
         lag_max=max((each.lag or 0 for each in progress.partitions), default=0),
         state=STATES.get(group.state, ""),
@@ -98,10 +105,21 @@ async def show(request: Request) -> Response:
 
 
 async def lag(request: Request) -> Response:
-    """The lag of a group now, for the chart."""
+    """The lag of a group now, and of the partitions with most of it, for the chart."""
     group_id = Parameters(request.query_params).required("id", 40_000)
     progress = await progress_of(context_of(request), group_id)
-    return JSONResponse({"lag": progress.lag})
+    known = [each for each in progress.partitions if each.lag is not None]
+    known.sort(key=lambda each: -(each.lag or 0))
+    lines = [(f"{each.topic}:{each.partition}", each.lag) for each in known[:LINES_MAX]]
+    return JSONResponse({"lag": progress.lag, "lines": lines})
+
+
+def columns_of(partitions: Sequence[PartitionProgress]) -> list[tuple[str, list[int]]]:
+    """Topics, each with its partitions: the columns of the table of who reads what."""
+    return [
+        (topic, [each.partition for each in group])
+        for topic, group in groupby(partitions, lambda each: each.topic)
+    ]
 
 
 async def reset(request: Request) -> Response:

@@ -136,7 +136,7 @@ async def browse(request: Request) -> Response:
         problem = f"{error}."
     except HANDLED as error:
         problem = explain(error, context.settings.cluster).advice
-    rows = [] if found is None else await rows_of(context, found.records)
+    rows = [] if found is None else await rows_of(context, topic.name or "", found.records)
     return _page(request, topic, look, found, rows, bounds, problem)
 
 
@@ -237,19 +237,22 @@ class Row(NamedTuple):
     is_transactional: bool
 
 
-async def rows_of(context: ConsoleContext, found: Sequence[FoundRecord]) -> list[Row]:
+async def rows_of(context: ConsoleContext, topic: str, found: Sequence[FoundRecord]) -> list[Row]:
     """What a table shows of records."""
-    if context.schemas is None:
-        return [row_of(each) for each in found]
-    texts = await context.schemas.texts([each.record.value for each in found])
+    texts = await context.schemas.texts(topic, [_payload_of(each) for each in found])
     return [row_of(each, text) for each, text in zip(found, texts, strict=True)]
+
+
+def _payload_of(found: FoundRecord) -> bytes | None:
+    """What a schema may say something of: a broker's marker has none."""
+    return None if found.batch.is_control else found.record.value
 
 
 def row_of(found: FoundRecord, text: str | None = None) -> Row:
     """What a table shows of a record.
 
     Args:
-        text: the JSON of its value, if a schema registry knows it.
+        text: the JSON of its value, if a schema says what it is.
     """
     record = found.record
     return Row(
@@ -288,9 +291,11 @@ async def show(request: Request) -> Response:
     way = parameters.choice("as", WAYS)
     record = found.record
     value = shown_as(record.value, way)
-    if context.schemas is not None and record.value and way in ("auto", "json"):
-        (text,) = await context.schemas.texts([record.value])
-        value = value if text is None else by_schema(record.value, text)
+    if record.value and way in ("auto", "json"):
+        (text,) = await context.schemas.texts(name, [_payload_of(found)])
+        if text is not None:
+            remark = context.schemas.remark(name, record.value)
+            value = by_schema(record.value, text, remark)
     return context.render.page(
         request,
         "_record.html" if "hx-request" in request.headers else "record.html",
@@ -408,7 +413,7 @@ async def follow(request: Request) -> Response:
                     context.render.text(
                         request,
                         "_rows.html",
-                        rows=await rows_of(context, found),
+                        rows=await rows_of(context, topic.name or "", found),
                         topic=topic,
                         skipped=skipped,
                         is_fresh=True,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import math
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from starlette.routing import Route
@@ -77,7 +79,65 @@ BROKER_ACTS: Final = {
 }
 """Operations of the channel, and the methods of `odradek.testing` that do the same."""
 REQUESTS_SHOWN: Final = 100
+REQUESTS_SEARCHED: Final = 2_000
+"""Among the last so many of a client and an API one is looked for that is to be shown whole."""
 LOOK_SECONDS_MAX: Final = 2.0
+
+
+MAP_BROKERS_MAX: Final = 12
+MAP_RADIUS: Final = 90
+
+
+class Place(NamedTuple):
+    """A broker on the map."""
+
+    broker: int
+    state: str
+    x: float
+    y: float
+
+
+class Link(NamedTuple):
+    """The link between two brokers on the map: "cut", or "idle" where one of them does not run."""
+
+    one: Place
+    other: Place
+    state: str
+
+
+class ClusterMap(NamedTuple):
+    """Brokers in a circle, and what is between them."""
+
+    places: list[Place]
+    links: list[Link]
+
+    @property
+    def cut(self) -> list[Link]:
+        """The links that are cut."""
+        return [each for each in self.links if each.state == "cut"]
+
+
+def map_of(cluster: dict[str, Any]) -> ClusterMap | None:
+    """The map of what a control channel shows; None for more brokers than can be drawn.
+
+    Args:
+        cluster: its answer; brokers of former versions say nothing of links.
+    """
+    brokers = cluster["brokers"]
+    if not 1 < len(brokers) <= MAP_BROKERS_MAX:
+        return None
+    cut = {frozenset(each) for each in cluster.get("cut_links", ())}
+    places = []
+    for number, broker in enumerate(brokers):
+        angle = 2 * math.pi * number / len(brokers) - math.pi / 2
+        x, y = MAP_RADIUS * math.cos(angle), MAP_RADIUS * math.sin(angle)
+        places.append(Place(broker["id"], broker["state"], round(x, 1), round(y, 1)))
+    links = []
+    for one, other in combinations(places, 2):
+        is_idle = one.state != "running" or other.state != "running"
+        is_cut = frozenset((one.broker, other.broker)) in cut
+        links.append(Link(one, other, "cut" if is_cut else "idle" if is_idle else "up"))
+    return ClusterMap(places, links)
 
 
 async def show(request: Request) -> Response:
@@ -97,6 +157,7 @@ async def show(request: Request) -> Response:
         section="test",
         title="Test broker",
         brokers=cluster["brokers"],
+        map=map_of(cluster),
         faults=None if isinstance(faults, Exception) else faults["faults"],
         clocks={each["id"]: round(each["time"] * 1000) for each in clocks},
         kinds=FAULTS,
@@ -241,13 +302,42 @@ async def requests(request: Request) -> Response:
         "requests.html",
         section="test",
         title="Requests",
-        requests=[
-            {**each, "time_ms": round(each["time"] * 1000)} for each in reversed(found["requests"])
-        ],
+        requests=[_with_time(each) for each in reversed(found["requests"])],
         count=found["count"],
         filters=filters,
         apis=APIS,
     )
+
+
+async def show_request(request: Request) -> Response:
+    """One request with all that it names; beside the table where htmx asks for it."""
+    parameters = Parameters(request.query_params)
+    number, time_ms = parameters.number("number", 0), parameters.number("time", 0)
+    found = await _channel(request).get(
+        "/requests",
+        limit=REQUESTS_SEARCHED,
+        api=parameters.text("api"),
+        client_id=parameters.text("client_id"),
+    )
+    # Each broker counts its own: a number and a time are of one request.
+    shown = [
+        each
+        for each in map(_with_time, found["requests"])
+        if (each["number"], each["time_ms"]) == (number, time_ms)
+    ]
+    if not shown:
+        raise ParameterError("the brokers do not remember that request any more")
+    return context_of(request).render.page(
+        request,
+        "_request.html" if "hx-request" in request.headers else "request.html",
+        section="test",
+        title=f"Request {number}",
+        shown=shown[0],
+    )
+
+
+def _with_time(logged: dict[str, Any]) -> dict[str, Any]:
+    return {**logged, "time_ms": round(logged["time"] * 1000)}
 
 
 def _channel(request: Request) -> ControlChannel:
@@ -272,4 +362,5 @@ ROUTES = [
     Route("/test/time", advance_time, methods=["POST"]),
     Route("/test/transcript/clear", clear_transcript, methods=["POST"]),
     Route("/test/requests", requests, methods=["GET"]),
+    Route("/test/requests/view", show_request, methods=["GET"]),
 ]

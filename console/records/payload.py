@@ -81,16 +81,16 @@ def shown_as(payload: bytes | None, way: Way) -> Shown:
     )
 
 
-def by_schema(payload: bytes, text: str) -> Shown:
-    """What a schema registry makes of bytes.
+def by_schema(payload: bytes, text: str, remark: str) -> Shown:
+    """What a schema makes of bytes.
 
     Args:
-        payload: in its wire format.
+        payload: the bytes.
         text: their JSON.
+        remark: which schema it is.
     """
-    number = int.from_bytes(payload[1:WIRE_FORMAT_BYTES], "big")
     pretty = _pretty_json(text.encode()) or text
-    return Shown("JSON", pretty, len(payload), remark=f"By schema {number:,} of the registry.")
+    return Shown("JSON", pretty, len(payload), remark=remark)
 
 
 def preview_by_schema(payload: bytes, text: str) -> Shown:

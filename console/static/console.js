@@ -99,6 +99,7 @@
 
   // --- Charts --------------------------------------------------------------------------------
   const POINTS_MAX = 300;
+  const LINES_MAX = 6;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const count = (value) => value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: 1 });
   // What uPlot takes for the span of a single point is some years.
@@ -118,6 +119,17 @@
     const data = [[], []];
     const label = figure.dataset.label;
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+    const lines = new Map();  // of partitions and the like, by name, each with its item below the chart
+    const list = figure.querySelector(".lines");
+    const addLine = (name) => {
+      const number = lines.size + 1;
+      const item = document.createElement("li");
+      item.className = `line-${number}`;
+      list.append(item);
+      lines.set(name, item);
+      data.push(data[0].slice(1).map(() => null));
+      chart.addSeries({ label: name, stroke: colour(`--line-${number}`), width: 1.5, points: { show: false } });
+    };
     const chart = new uPlot({
       width: plot.clientWidth, height: 170,
       cursor: { y: false }, legend: { show: false },
@@ -135,12 +147,20 @@
           const found = await answer.json();
           data[0].push(Date.now() / 1000);
           data[1].push(found[figure.dataset.series]);
+          if (list) {
+            const now = new Map(found.lines);
+            for (const [name, value] of now) if (value && !lines.has(name) && lines.size < LINES_MAX) addLine(name);
+            [...lines].forEach(([name, item], index) => {
+              data[index + 2].push(now.get(name) ?? null);
+              item.textContent = `${name} ${count(now.get(name)) || "–"}`;
+            });
+          }
           if (data[0].length > POINTS_MAX) data.forEach((each) => each.shift());
           chart.setData(data);
           figure.querySelector(".chart-now").textContent = `${count(found[figure.dataset.series])} ${label}`;
-          const list = figure.querySelector(".busiest");
-          if (list && found.topics) {
-            list.replaceChildren(...found.topics.map(([name, rate]) => {
+          const busiest = figure.querySelector(".busiest");
+          if (busiest && found.topics) {
+            busiest.replaceChildren(...found.topics.map(([name, rate]) => {
               const item = document.createElement("li");
               const link = document.createElement("a");
               link.href = `/topics/${encodeURIComponent(name)}`;
@@ -180,7 +200,7 @@
   document.addEventListener("htmx:beforeRequest", (event) => {
     // What nobody looks at is not read anew.
     const trigger = event.detail.elt.getAttribute("hx-trigger") ?? "";
-    if (document.hidden && trigger.includes("every")) event.preventDefault();
+    if ((document.hidden || isPaused) && trigger.includes("every")) event.preventDefault();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     // A page that cannot be kept fresh says so, and goes on trying.

@@ -134,12 +134,13 @@ MEANINGS = {
 # -- the cluster and its brokers ------------------------------------------------------------------
 
 
-@operation("GET", "/", "where its brokers are, and whether they run")
+@operation("GET", "/", "where its brokers are, whether they run, and which `cut_links` there are")
 def show_cluster(served: ServedCluster) -> dict[str, Any]:
     """Show the cluster's addresses and brokers. A broker is `running`, `frozen` or `down`."""
     return {
         "bootstrap_servers": served.cluster.bootstrap_servers,
         "brokers": [_broker_of(each) for each in served.cluster.brokers],
+        "cut_links": served.cluster.cut_links(),
     }
 
 

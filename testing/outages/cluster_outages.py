@@ -139,6 +139,14 @@ class ClusterOutages:
                     if near.is_running:
                         connections.heal_link.on(near.control())(far.port)
 
+    def cut_links(self) -> list[tuple[int, int]]:
+        """The links that are cut: the two brokers of each, in order."""
+        return [
+            (one, other)
+            for one, other in combinations(sorted(self._by_id()), 2)
+            if self.broker(other).port in self.broker(one).start_state.cuts
+        ]
+
     @contextmanager
     def link_cut(self, one: int, other: int, *, silent: bool = False) -> Iterator[None]:
         """The link between two brokers is cut for the length of a `with`."""

@@ -213,7 +213,9 @@ PAGES = (
     "/groups/view?id=billing",
     "/brokers",
     "/brokers/1",
+    "/brokers/1/setting?name=log.cleaner.threads",
     "/transactions",
+    "/transactions/hanging",
     "/access",
     "/storage",
     "/test",
@@ -348,6 +350,20 @@ def test_fault_strikes_and_is_lifted_by_click(browser: Browser, walked: Console)
     browser.wait("#live", "None: every request is handled")
 
 
+def test_requests_are_paused_and_one_is_opened_whole(browser: Browser, walked: Console) -> None:
+    walked.post("/topics/orders/produce", {"key": "one", "value": "more"})
+    browser.open("/test/requests?api=Produce&topic=orders")
+    browser.find("#pause").click()
+    assert browser.text("#pause") == "Go on"
+    browser.find("#list tbody a").click()
+    browser.wait("#drawer", "orders:")
+    browser.wait("#drawer", "Correlation id")
+    assert browser.complaints() == []
+    browser.find("#drawer a[href*='/view']").click()
+    browser.wait("h1", "Produce")
+    assert browser.troubles() == []
+
+
 def test_frozen_broker_is_shown_and_thawed(walked: Console) -> None:
     walked.post("/test/brokers", {"act": "freeze", "broker": 2})
     try:
@@ -357,6 +373,16 @@ def test_frozen_broker_is_shown_and_thawed(walked: Console) -> None:
     finally:
         walked.post("/test/brokers", {"act": "thaw", "broker": 2})
     wait_until(lambda: "Broker 2 running" in walked.page("/test").text)
+
+
+def test_cut_link_is_on_the_map(walked: Console) -> None:
+    assert "No link is cut." in walked.page("/test").text
+    walked.post("/test/links", {"act": "cut", "one": 1, "other": 2})
+    try:
+        assert "The link between 1 and 2 is cut." in walked.page("/test").text
+    finally:
+        walked.post("/test/links", {"act": "heal"})
+    assert "No link is cut." in walked.page("/test").text
 
 
 def test_vendored_files_are_those_of_their_packages(packages: Path) -> None:

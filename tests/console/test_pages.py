@@ -395,6 +395,35 @@ def test_produced_record_is_what_a_consumer_gets(
     assert (refused.status, "is not hexadecimal" in refused.page.text) == (400, True)
 
 
+def test_records_of_a_file_are_written_if_all_its_lines_are_records(
+    console: Console, admin: KafkaAdminClient, broker: Any, topic: str
+) -> None:
+    make_topic(admin, topic, 2)
+    lines = [
+        {"key": "k", "value": "caf\N{LATIN SMALL LETTER E WITH ACUTE}\r\n", "partition": 1},
+        {"value_base64": "AP8=", "partition": 0, "timestamp": 1_600_000_000_000},
+        {"value": None, "partition": 0, "headers": [{"key": "h", "value": "x"}]},
+    ]
+    content = b"".join(json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in lines)
+    path = f"/topics/{topic}/produce-file"
+    for wrong in (content + b"no record\n", content + b'{"partition": 2}', b"\n", b""):
+        assert console.upload(path, wrong, {}).status == 400
+    assert console.upload(path, content, {"csrf": "wrong"}).status == 400
+    assert console.upload(path, b" " * (8 << 20), {}).status == 400
+    done = console.upload(path, content, {})
+    assert (done.status, done.location) == (303, f"/topics/{topic}/produce?written=3")
+    assert "3 records were written" in console.page(done.location).text
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest") as reader:
+        reader.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+        read = [next(reader) for _ in lines]
+    found = sorted(read, key=lambda each: (each.partition, each.offset))
+    assert [each.value for each in found] == [b"\x00\xff", None, "caf\u00e9\r\n".encode()]
+    assert [each.key for each in found] == [None, None, b"k"]
+    assert found[0].timestamp == 1_600_000_000_000
+    assert found[1].headers == [("h", b"x")]
+    assert console.upload(path, b'{"partition": 2}', {"partitions": "keys"}).status == 303
+
+
 def test_records_with_a_key_go_where_every_client_sends_them(
     console: Console, admin: KafkaAdminClient, producer: KafkaProducer, topic: str
 ) -> None:
@@ -424,24 +453,28 @@ def test_offsets_of_a_group_are_moved_after_they_were_shown(
         for _ in range(10):
             next(consumer)
         consumer.commit()
-        busy = console.page(f"/groups/view?id={quote(group)}").text
+        answer = console.get(f"/groups/view?id={quote(group)}")
+        require_harmless(answer.html)
+        busy = answer.page.text
         assert "Stable" in busy
+        assert re.search(rf"Who reads what {topic} Member 0 \S+ reads", busy)
         assert "Stop its consumers first" in busy
         fields = {"id": group, "target": "earliest"}
         assert console.post("/groups/reset", fields).status == 400
     path = f"/groups/view?id={quote(group)}"
     wait_until(lambda: "State Empty" in console.page(path).text)
     assert group in console.page(f"/groups?search={quote(topic)}").text
-    assert console.get(f"/groups/lag.json?id={quote(group)}").body == b'{"lag":0}'
+    lag = f"/groups/lag.json?id={quote(group)}"
+    assert json.loads(console.get(lag).body) == {"lag": 0, "lines": [[f"{topic}:0", 0]]}
 
     fields = {"id": group, "target": "shift", "shift": "-4"}
     shown = console.post("/groups/reset", fields)
     assert shown.status == 200
     assert re.search(r"10 6 4 read again", shown.page.text)
-    assert json.loads(console.get(f"/groups/lag.json?id={quote(group)}").body) == {"lag": 0}
+    assert json.loads(console.get(lag).body)["lag"] == 0
     done = console.post("/groups/reset", {**fields, "commit": 1})
     assert done.status == 303
-    assert json.loads(console.get(f"/groups/lag.json?id={quote(group)}").body) == {"lag": 4}
+    assert json.loads(console.get(lag).body) == {"lag": 4, "lines": [[f"{topic}:0", 4]]}
 
     assert console.post("/groups/delete", {"id": group, "name": topic}).status == 400
     assert console.post("/groups/delete", {"id": group, "name": group}).status == 303

@@ -68,3 +68,23 @@ def test_records_are_shown_though_the_registry_does_not_answer(
     arguments = ["--registry", registry.url]
     with Console(broker.bootstrap, tmp_path / "log", arguments) as console:
         assert "with schema 1" in console.page(f"/topics/{topic}/records/0/0").text
+
+
+def test_values_without_a_header_are_read_by_a_file(
+    broker: Any, tmp_path: Path, topic: str
+) -> None:
+    (tmp_path / "order.avsc").write_text(json.dumps(SCHEMA))
+    with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+        for value in (avro(0, {"id": 8, "note": "<i>"})[5:], b"\xff\xff"):
+            producer.send(topic, value, partition=0).get(30)
+            producer.send(f"{topic}-other", value, partition=0).get(30)
+    arguments = ["--schema", f"{topic}={tmp_path / 'order.avsc'}"]
+    with Console(broker.bootstrap, tmp_path / "log", arguments) as console:
+        table = console.get(f"/topics/{topic}/records")
+        require_harmless(table.html)
+        assert '"note": "<i>"' in table.page.text
+        whole = console.page(f"/topics/{topic}/records/0/0").text
+        assert '"id": 8,' in whole
+        assert "By the schema in order.avsc." in whole
+        assert "By the schema" not in console.page(f"/topics/{topic}/records/0/1").text
+        assert "By the schema" not in console.page(f"/topics/{topic}-other/records/0/0").text

@@ -18,6 +18,7 @@ BLOCKS = frozenset(
     ("dd", "details", "div", "dt", "h1", "h2", "h3", "li", "p", "section", "summary")
 ) | {"td", "th", "time", "tr"}
 """What begins at some distance from what is before it."""
+BOUNDARY = "----WebKitFormBoundary7MA4YWxkTrZu0gW"
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -137,6 +138,21 @@ class Console:
         given = {"csrf": self.csrf(), **fields}
         body = urlencode(given).encode()
         sent = {"Content-Type": FORM, "Origin": self.url, **(headers or {})}
+        return self.send("POST", path, body, sent)
+
+    def upload(self, path: str, content: bytes, fields: Mapping[str, object]) -> Answer:
+        """Send a form with a file, as a browser does."""
+        given = {"csrf": self.csrf(), **fields}
+        parts = [
+            f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+            for name, value in given.items()
+        ]
+        parts.append(
+            f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        )
+        body = "".join(parts).encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
+        sent = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "Origin": self.url}
         return self.send("POST", path, body, sent)
 
     def csrf(self) -> str:

@@ -271,7 +271,9 @@ def test_a_cluster_is_cut_and_its_leaders_move() -> None:
         served.post("/topics/orders/partitions/0/restore-isr", broker=leader)
         served.post("/wait", condition="isr_is", topic="orders", partition=0, brokers=[1, 2, 3])
         served.post("/links/cut", one=1, other=2)
+        assert served.get("/")["cut_links"] == [[1, 2]]
         served.post("/links/heal")
+        assert served.get("/")["cut_links"] == []
         assert served.request("POST", "/links/cut", {"one": 1, "other": 1})[0] == 400
         served.post(f"/brokers/{other}/kill")
         served.post("/wait", condition="leader_is", topic="orders", partition=0, broker=leader)

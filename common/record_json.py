@@ -11,11 +11,14 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...common.escaping import escaped_json
-from ...common.sentinels import INT32_MAX, INT64_MAX, NO_TIMESTAMP
-from ..common.errors import fail
+from .escaping import escaped_json
+from .sentinels import INT32_MAX, INT64_MAX, NO_TIMESTAMP
 
 _BASE64 = "_base64"
+
+
+class RecordJsonError(ValueError):
+    """A line is no record; the sentence names the line and says what one looks like."""
 
 
 class OutgoingRecord(NamedTuple):
@@ -57,7 +60,8 @@ def record_from_json(
 
     With `value_is_json` the value is JSON text, of whatever stands there.
 
-    Raises CommandError, naming the line, for what is no such record.
+    Raises:
+        RecordJsonError: it is no such record.
     """
     try:
         fields = json.loads(line)
@@ -72,10 +76,10 @@ def record_from_json(
             partition=_get_number(fields, "partition", 0, INT32_MAX),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        fail(
+        raise RecordJsonError(
             f"line {line_number} is no record in JSON ({error}); it should look like"
             ' {"key": "k", "value": "v", "headers": [{"key": "h", "value": "x"}]}'
-        )
+        ) from error
 
 
 def _header_key(header: Any) -> str:
