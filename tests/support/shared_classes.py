@@ -10,6 +10,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pyspark
@@ -24,6 +25,7 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SILENT = "-Xlog:cds=error -Xlog:cds+dynamic=error"
 _PROGRAM = """
 import sys
+import tempfile
 from pathlib import Path
 from pyspark.sql import SparkSession
 
@@ -72,3 +74,8 @@ def _make(archive: Path, folder: Path) -> None:
     )
     assert done.returncode == 0, f"no archive was made:\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
     os.replace(made, archive)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made_in:
+        spark_java_options(Path(made_in))
