@@ -24,7 +24,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.testing.waiting import wait_until
 from odradek.tools.conformance.brokers import start_kafka, start_odradek
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(900)]
+# Three minutes of nothing but the same rates again: `make soak` has it.
+pytestmark = [pytest.mark.interop, pytest.mark.soak, pytest.mark.timeout(900)]
 
 SECONDS = 30.0
 QUOTA = 400_000
