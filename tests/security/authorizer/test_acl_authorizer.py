@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -247,11 +248,13 @@ class Calls:
 
 def calls_of(work: Callable[[], object]) -> int:
     calls = Calls()
+    gc.disable()  # a collection calls what watches the garbage of other tests
     sys.setprofile(calls.note)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls.count
 
 
