@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import gc
+import logging
 import sys
 from collections.abc import Callable
 from types import FrameType
