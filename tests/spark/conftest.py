@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from support.one_spark import MAY_BE_BROKEN, answers, kill
-from support.shared_classes import SPARK_JAVA, spark_java_options
+from support.shared_classes import QUICK, SPARK_JAVA, spark_java_options
 
 from odradek.spark_connector import spark_session
 from odradek.spark_connector.connector_jars import connector_packages
@@ -127,8 +127,14 @@ class Topics:
 
 @pytest.fixture(scope="session", autouse=True)
 def spark_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The options of all JVMs of Spark, here and in processes of their own."""
-    options = spark_java_options(tmp_path_factory.mktemp("classes"))
+    """The options of all JVMs of Spark, here and in processes of their own.
+
+    Without the connector few of them start, and an archive would cost more than it gives.
+    """
+    if "ODRADEK_TEST_WITHOUT_CONNECTOR" in os.environ:
+        options = QUICK
+    else:
+        options = spark_java_options(tmp_path_factory.mktemp("classes"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(SPARK_JAVA, options)
         yield options
