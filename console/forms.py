@@ -11,7 +11,7 @@ import trio
 from starlette.responses import RedirectResponse
 
 from .context import context_of
-from .parameters import ParameterError, Parameters
+from .parameters import TEXT_MAX, ParameterError, Parameters
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -120,6 +120,29 @@ def _own(request: Request, fields: dict[str, str]) -> Parameters:
             "again"
         )
     return Parameters(fields)
+
+
+def require_typed(
+    form: Parameters,
+    name: str,
+    purpose: str,
+    whose: str = "its name",
+    length_max: int = TEXT_MAX,
+) -> None:
+    """Refuse what cannot be undone unless a name was typed.
+
+    Args:
+        form: with what was typed, as `name`.
+        name: what it must be.
+        purpose: what is going to be done: "delete the group".
+        whose: what the sentence calls the name.
+        length_max: so many characters such names have at most.
+
+    Raises:
+        ParameterError: another one was typed, or none.
+    """
+    if form.text("name", length_max=length_max) != name:
+        raise ParameterError(f"to {purpose}, {whose} must be typed as it is")
 
 
 def done(path: str) -> RedirectResponse:

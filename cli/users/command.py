@@ -138,8 +138,10 @@ def add_user(
     odradek users add admin --data-dir odradek-data
     ```
     """
+    from ...protocol.sasl.scram import is_user_name
+
     mechanisms = _mechanisms(mechanism) or [DEFAULT_MECHANISM]
-    if not user or not user.isascii() or "\0" in user:
+    if not is_user_name(user):
         fail(f"a user of SCRAM has a name of ASCII characters, not {user!r}")
     if data_dir is not None:
         _require_metadata(data_dir, or_new=True)

@@ -16,6 +16,7 @@ from ...protocol.sasl.scram import (
     ScramExchange,
     ServerFinal,
     ServerFirst,
+    is_user_name,
 )
 from ..errors import AuthenticationError
 from ..network.connection import Authenticate, Connection
@@ -91,7 +92,7 @@ def sasl_scram(
     scram = SCRAM_MECHANISMS.get(mechanism)
     if scram is None:
         raise ValueError(f"{mechanism} is not one of {', '.join(SCRAM_MECHANISMS)}")
-    if not username or not username.isascii() or "\0" in username:
+    if not is_user_name(username):
         raise ValueError("a SCRAM user name consists of ASCII characters other than NUL")
     extensions = TOKEN_EXTENSIONS if is_delegation_token else {}
 

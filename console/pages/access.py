@@ -24,7 +24,7 @@ from ...common.acl import (
     camel,
     parse_principal,
 )
-from ...protocol.sasl.scram import ITERATIONS_MAX, ITERATIONS_MIN, SCRAM_MECHANISMS
+from ...protocol.sasl.scram import ITERATIONS_MAX, ITERATIONS_MIN, SCRAM_MECHANISMS, is_user_name
 from ..cluster.gathering import gather_what_answers
 from ..context import ANSWER_MS_MAX, ConsoleContext, context_of
 from ..explaining import explain
@@ -137,7 +137,7 @@ async def set_password(request: Request) -> Response:
     """Add a user who logs in by SCRAM, or give one another password."""
     form = await read_form(request)
     user, password = form.required("user"), form.required("password")
-    if not user.isascii() or "\0" in user:
+    if not is_user_name(user):
         raise ParameterError("a user of SCRAM has a name of ASCII characters")
     await _users(context_of(request)).set_password(
         user,

@@ -20,7 +20,7 @@ from ...client.consumer.offset_reset import (
 from ...common.errors import KafkaError
 from ..cluster.group_progress import GroupProgress, PartitionProgress, progress_of
 from ..context import ConsoleContext, context_of
-from ..forms import done, read_form
+from ..forms import done, read_form, require_typed
 from ..paging import page_of
 from ..parameters import ParameterError, Parameters, parse_time_ms
 from ..rendering import make_url
@@ -207,8 +207,7 @@ async def delete(request: Request) -> Response:
     form = await read_form(request)
     context = context_of(request)
     group_id = form.required("id", 40_000)
-    if form.text("name", length_max=40_000) != group_id:
-        raise ParameterError("to delete the group, its name must be typed as it is")
+    require_typed(form, group_id, "delete the group", length_max=40_000)
     for name, code in (await context.groups.delete([group_id])).items():
         if code:
             raise KafkaError(code, f"group {name!r}: {code.name}")

@@ -15,7 +15,7 @@ from ...runtime.rng import uuid_to_text
 from ..cluster.cluster_reader import TopicRow, search
 from ..cluster.gathering import gather, gather_what_answers
 from ..context import ConsoleContext, context_of
-from ..forms import done, read_form
+from ..forms import done, read_form, require_typed
 from ..paging import page_of
 from ..parameters import ParameterError, Parameters
 
@@ -281,8 +281,7 @@ async def delete(request: Request) -> Response:
     form = await read_form(request)
     context = context_of(request)
     name = request.path_params["topic"]
-    if form.text("name") != name:
-        raise ParameterError(f"to delete the topic, its name, {name}, must be typed as it is")
+    require_typed(form, name, "delete the topic", f"its name, {name},")
     await context.admin.delete_topics([name])
     context.cluster.forget()
     return done("/topics")

@@ -10,7 +10,7 @@ from ...client.admin.admin import BROKER_RESOURCE
 from ...common.errors import ErrorCode, KafkaError
 from ..cluster.gathering import gather_what_answers
 from ..context import ConsoleContext, context_of
-from ..forms import done, read_form
+from ..forms import done, read_form, require_typed
 from ..paging import page_of
 from ..parameters import ParameterError, Parameters
 from ..rendering import make_url
@@ -93,8 +93,7 @@ async def fence(request: Request) -> Response:
     form = await read_form(request)
     context = context_of(request)
     name = form.required("id", 40_000)
-    if form.text("name", length_max=40_000) != name:
-        raise ParameterError("to end the transaction, its name must be typed as it is")
+    require_typed(form, name, "end the transaction", length_max=40_000)
     await context.transactions.fence(name)
     return done(make_url("/transactions/view", id=name))
 
@@ -145,8 +144,7 @@ async def abort(request: Request) -> Response:
     form = await read_form(request)
     context = context_of(request)
     found = await _one_hanging(context, form)
-    if form.text("name") != found.partition[0]:
-        raise ParameterError("to abort the transaction, its topic's name must be typed as it is")
+    require_typed(form, found.partition[0], "abort the transaction", "its topic's name")
     begins = found.producer.open_since_offset
     assert begins is not None  # or it would not hang
     if not await context.transactions.abort_open(found.partition, begins):

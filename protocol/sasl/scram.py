@@ -82,6 +82,11 @@ SCRAM_MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
 }
 
 
+def is_user_name(name: str) -> bool:
+    """Whether a user may be called so: our messages carry no characters that SASLprep changes."""
+    return bool(name) and name.isascii() and "\0" not in name
+
+
 class ScramCredential(NamedTuple):
     """What a server keeps of a password: enough to check a proof, too little to log in with."""
 
