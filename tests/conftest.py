@@ -60,6 +60,11 @@ QUICK_GROUPS = {
 """Topics that are made when they are first used are there at once. A group's first rebalance needs
 no pause for members that come late, and those of a consumer group hear of a rebalance at once."""
 
+NO_RETENTION = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
+"""For brokers that modules share: records with times of years ago stay there however long the run
+takes, though the default retention is a week. The default interval of five minutes is shorter than
+a run on a busy machine."""
+
 StartBroker = Callable[..., BrokerProcess]
 SharedBrokers = dict[frozenset[tuple[str, str]], BrokerProcess]
 topic_numbers = itertools.count()
@@ -210,7 +215,7 @@ def broker(
     if EXTERNAL_BOOTSTRAP:
         yield ExternalBroker(EXTERNAL_BOOTSTRAP)
         return
-    settings = getattr(request.module, "BROKER_SETTINGS", QUICK_GROUPS)
+    settings = {**NO_RETENTION, **getattr(request.module, "BROKER_SETTINGS", QUICK_GROUPS)}
     if getattr(request.module, "OWN_BROKER", False):
         with _start(tmp_path_factory.mktemp("broker") / "data", settings) as process:
             yield process
