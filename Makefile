@@ -11,6 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# What is imported is compiled then; most of what the packages bring is never imported.
+INSTALL := $(PIP) install --no-compile
 # What a build leaves in the checkout would be found before what is installed: pytest then takes
 # __main__.py for a plugin's module, and warns at each run that it cannot be rewritten.
 FORGET_BUILD := rm -rf odradek.egg-info
@@ -41,7 +43,7 @@ BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_so
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-container test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec profiles wheel clean
+.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-container test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec profiles wheel smoke fetch clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -68,6 +70,8 @@ help:
 	@echo 'make profiles  where the time of a Produce and a Fetch goes: docs/performance.md'
 	@echo 'make bench-codec  our codecs beside kafka-python and construct'
 	@echo 'make wheel    build dist/odradek-*.whl'
+	@echo 'make smoke    build it, and try it from an empty folder'
+	@echo 'make fetch    fetch what tests take from registries, so that none waits for a network'
 	@echo 'make clean    remove .venv and everything that was built; data folders stay'
 
 # --- What is installed -----------------------------------------------------------------------
@@ -79,36 +83,37 @@ $(BIN)/python:
 		"$(PYTHON) cannot make virtual environments: install its venv package" \
 		'(on Debian and Ubuntu: apt install python3-venv).' >&2; exit 1; }
 	@"$(PYTHON)" -m venv $(VENV)
+	@$(INSTALL) --upgrade -c constraints.txt pip
 
 # One stamp for each set of packages; a larger set counts as the smaller ones too.
 $(VENV)/run.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek into .venv (once)...' >&2
-	@$(PIP) install -c constraints.txt -e . && $(FORGET_BUILD)
+	@$(INSTALL) -c constraints.txt -e . && $(FORGET_BUILD)
 	@touch $@
 
 $(VENV)/demo.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek, Spark and what the demo needs into .venv (once)...' >&2
-	@$(PIP) install -c constraints.txt -e '.[demo]' && $(FORGET_BUILD)
+	@$(INSTALL) -c constraints.txt -e '.[demo]' && $(FORGET_BUILD)
 	@touch $(VENV)/run.stamp $@
 
 $(VENV)/test.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek and what its tests need into .venv (once)...' >&2
-	@$(PIP) install -c constraints.txt -e '.[test]' && $(FORGET_BUILD)
+	@$(INSTALL) -c constraints.txt -e '.[test]' && $(FORGET_BUILD)
 	@touch $(VENV)/run.stamp $(VENV)/demo.stamp $@
 
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp
-	@$(PIP) install -c constraints.txt -e '.[fuzz]' && $(FORGET_BUILD)
+	@$(INSTALL) -c constraints.txt -e '.[fuzz]' && $(FORGET_BUILD)
 	@touch $@
 
 $(VENV)/profile.stamp: $(VENV)/test.stamp
-	@$(PIP) install -c constraints.txt -e '.[profile]' && $(FORGET_BUILD)
+	@$(INSTALL) -c constraints.txt -e '.[profile]' && $(FORGET_BUILD)
 	@touch $@
 
 # The newest PySpark lies beside .venv, in a folder that is put in front of it.
 $(NEWEST_SPARK)/installed.stamp: constraints-newest-spark.txt $(VENV)/test.stamp
 	@echo 'Installing the newest PySpark into $(NEWEST_SPARK) (once)...' >&2
 	@rm -rf $(NEWEST_SPARK)
-	@$(PIP) install --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
+	@$(INSTALL) --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
 	@touch $@
 
 # So do the packages for Kerberos, Python's and KafkaJS', which are compiled: without them all else is
@@ -120,7 +125,7 @@ $(KERBEROS)/installed.stamp: $(MANIFEST) tests/kerberos/node/package-lock.json $
 	@PYTHON=$(BIN)/python .ci/need cc c++ krb5-config Python.h node npm
 	@echo 'Compiling the packages for Kerberos into $(KERBEROS) (once)...' >&2
 	@rm -rf $(KERBEROS)
-	@$(PIP) install --target $(KERBEROS) -c constraints.txt gssapi
+	@$(INSTALL) --target $(KERBEROS) -c constraints.txt gssapi
 	@mkdir $(KERBEROS)/node && cp tests/kerberos/node/*.json $(KERBEROS)/node
 	@cd $(KERBEROS)/node && $(NODE_HEADERS) npm ci --no-audit --no-fund --silent --fetch-retries=5
 	@touch $@
@@ -242,6 +247,12 @@ bench-codec: $(VENV)/test.stamp
 wheel: $(VENV)/run.stamp
 	@rm -rf build dist
 	$(PIP) wheel --no-deps --wheel-dir dist . && $(FORGET_BUILD)
+
+smoke: wheel
+	@.ci/smoke
+
+fetch: $(VENV)/test.stamp
+	@.ci/fetch
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
