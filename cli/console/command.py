@@ -9,6 +9,7 @@ import typer
 from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, bootstrap_addresses
 from ..common.errors import fail
+from ..common.passed_options import REGISTRY, SCHEMA
 
 if TYPE_CHECKING:
     import socket
@@ -64,22 +65,11 @@ def console(
     ] = None,
     registry: Annotated[
         str | None,
-        typer.Option(
-            "--registry",
-            metavar="URL",
-            help="A schema registry, to show values in Avro, Protobuf and JSON Schema as JSON "
-            "(needs odradek[schemas]).",
-        ),
+        typer.Option(REGISTRY.flag, metavar=REGISTRY.metavar, help=REGISTRY.help),
     ] = None,
     schema: Annotated[
         list[str] | None,
-        typer.Option(
-            "--schema",
-            metavar="TOPIC=FILE",
-            help="Values of a topic are of the schema in a file, with nothing in front: .avsc, "
-            ".json or .proto (of which FILE:MESSAGE names a message); may be repeated (needs "
-            "odradek[schemas]).",
-        ),
+        typer.Option(SCHEMA.flag, metavar=SCHEMA.metavar, help=SCHEMA.help),
     ] = None,
     metrics: Annotated[
         list[str] | None,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...runtime.collector import pause_collection, resume_collection
+from ..common.passed_options import PASSED_ON
 from .announced import metrics_line, ready_line
 
 if TYPE_CHECKING:
@@ -179,15 +180,27 @@ def _make_console(options: argparse.Namespace) -> ConsoleProcess | None:
     Raises:
         ConfigError: there can be none.
     """
+    passed_on = [
+        f"{option.flag}={value}"
+        for option in PASSED_ON
+        for value in _values(getattr(options, option.name))
+    ]
     if options.console is None:
-        if not options.console_write:
+        flags = ["--console-write"] if options.console_write else passed_on
+        if not flags:
             return None
         from ...config.definition import ConfigError
 
-        raise ConfigError("--console-write is for a console: give --console HOST:PORT, too.")
+        flag, _, _ = flags[0].partition("=")
+        raise ConfigError(f"{flag} is for a console: give --console HOST:PORT, too.")
     from .console_process import ConsoleProcess
 
-    return ConsoleProcess(options.console, may_write=options.console_write)
+    return ConsoleProcess(options.console, passed_on, may_write=options.console_write)
+
+
+def _values(given: str | list[str] | None) -> Sequence[str]:
+    """The values of an option, whether it may be repeated or not."""
+    return [given] if isinstance(given, str) else given or []
 
 
 def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
@@ -446,6 +459,13 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="with --console: allow changes there; without it the console is read-only",
     )
+    for option in PASSED_ON:
+        parser.add_argument(
+            option.flag,
+            metavar=option.metavar,
+            action="append" if option.is_repeated else "store",
+            help=f"with --console: {option.help[0].lower()}{option.help[1:].removesuffix('.')}",
+        )
     parser.add_argument(
         "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"
     )

@@ -23,19 +23,22 @@ class ConsoleProcess:
     Args:
         listen: where it serves, HOST:PORT.
         may_write: whether anything may be changed there.
+        options: further words of its command line.
 
     Raises:
         ConfigError: its packages are not installed, or the address is none.
     """
 
-    def __init__(self, listen: str, *, may_write: bool) -> None:
+    def __init__(self, listen: str, options: Sequence[str] = (), *, may_write: bool) -> None:
         for package in NEEDS:
             if find_spec(package) is None:
                 raise ConfigError(f"--console needs {package}: install odradek[console].")
         host, _, port = listen.rpartition(":")
         if not (host and port.isdecimal() and int(port) < 65_536):
             raise ConfigError(f"--console {listen}: write it as HOST:PORT.")
-        self._arguments = ["--listen", listen, *(["--console-write"] if may_write else [])]
+        self._arguments = ["--listen", listen, *options]
+        if may_write:
+            self._arguments.append("--console-write")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, addresses: str, metrics: Sequence[str] = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from support.documented import Terminal, blocks_of
@@ -98,11 +100,35 @@ def test_metrics_of_the_broker_are_on_the_first_page() -> None:
         wait_until(shown)
 
 
+def test_schemas_of_values_are_passed_on(tmp_path: Path) -> None:
+    fields = [{"name": "id", "type": "long"}]
+    schema = {"type": "record", "name": "Order", "fields": fields}
+    (tmp_path / "order.avsc").write_text(json.dumps(schema))
+    of_file = ["--schema", f"orders={tmp_path / 'order.avsc'}"]
+    arguments = ["--registry", "http://127.0.0.1:1", *of_file]
+    with serving("--console-write", *arguments) as (_, url):
+        page = urllib.request.urlopen(f"{url}/login").read().decode()
+        (secret,) = re.findall('name="csrf" value="([^"]+)"', page)
+
+        def post(path: str, **fields: str) -> str:
+            body = urlencode({"csrf": secret, **fields}).encode()
+            request = urllib.request.Request(f"{url}{path}", body, {"Origin": url})
+            with urllib.request.urlopen(request) as answer:  # of the page that it leads to
+                return str(answer.read().decode())
+
+        post("/topics", name="orders")
+        shown = post("/topics/orders/produce", value="8001", value_as="hex")
+    assert "By the schema in order.avsc." in shown
+    assert "&#34;id&#34;: 64" in shown  # as Avro's specification has the example of 80 01
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--console", "9440"], "write it as HOST:PORT"),
         (["--console-write"], "give --console HOST:PORT"),
+        (["--schema", "a=b.avsc"], "--schema is for a console: give --console HOST:PORT"),
+        (["--registry", "http://localhost"], "--registry is for a console"),
         (["--ephemeral", "--json", "--console", "localhost:0"], "--json has no --console"),
     ],
 )
