@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from .cluster_map import Moves
 from .context import context_of, make_context
 from .explaining import HANDLED, Explanation, explain
 from .guard import Guard
@@ -78,6 +79,7 @@ def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nurse
     guard = Guard(app, settings)
     app.state.readers = records_pages.Readers()
     app.state.transcript = Transcript()
+    app.state.moves = Moves()
     app.state.context = make_context(settings, client, guard.pass_, nursery)
     return guard
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from starlette.routing import Route
 
 from ..cluster.gathering import gather_what_answers
+from ..cluster_map import map_of
 from ..context import context_of
 from ..control_channel import ControlChannel
 from ..forms import done, read_form
+from ..paging import page_of
 from ..parameters import ParameterError, Parameters
+from ..rendering import make_url
 from ..transcript import Transcript, call
 
 if TYPE_CHECKING:
@@ -82,82 +83,44 @@ REQUESTS_SHOWN: Final = 100
 REQUESTS_SEARCHED: Final = 2_000
 """Among the last so many of a client and an API one is looked for that is to be shown whole."""
 LOOK_SECONDS_MAX: Final = 2.0
-
-
-MAP_BROKERS_MAX: Final = 12
-MAP_RADIUS: Final = 90
-
-
-class Place(NamedTuple):
-    """A broker on the map."""
-
-    broker: int
-    state: str
-    x: float
-    y: float
-
-
-class Link(NamedTuple):
-    """The link between two brokers on the map: "cut", or "idle" where one of them does not run."""
-
-    one: Place
-    other: Place
-    state: str
-
-
-class ClusterMap(NamedTuple):
-    """Brokers in a circle, and what is between them."""
-
-    places: list[Place]
-    links: list[Link]
-
-    @property
-    def cut(self) -> list[Link]:
-        """The links that are cut."""
-        return [each for each in self.links if each.state == "cut"]
-
-
-def map_of(cluster: dict[str, Any]) -> ClusterMap | None:
-    """The map of what a control channel shows; None for more brokers than can be drawn.
-
-    Args:
-        cluster: its answer; brokers of former versions say nothing of links.
-    """
-    brokers = cluster["brokers"]
-    if not 1 < len(brokers) <= MAP_BROKERS_MAX:
-        return None
-    cut = {frozenset(each) for each in cluster.get("cut_links", ())}
-    places = []
-    for number, broker in enumerate(brokers):
-        angle = 2 * math.pi * number / len(brokers) - math.pi / 2
-        x, y = MAP_RADIUS * math.cos(angle), MAP_RADIUS * math.sin(angle)
-        places.append(Place(broker["id"], broker["state"], round(x, 1), round(y, 1)))
-    links = []
-    for one, other in combinations(places, 2):
-        is_idle = one.state != "running" or other.state != "running"
-        is_cut = frozenset((one.broker, other.broker)) in cut
-        links.append(Link(one, other, "cut" if is_cut else "idle" if is_idle else "up"))
-    return ClusterMap(places, links)
+TOPIC_NAME_MAX: Final = 249
+LEADERS_PER_PAGE: Final = 50
 
 
 async def show(request: Request) -> Response:
     """The page; its live parts alone where they are asked for again."""
-    channel = _channel(request)
+    channel, context = _channel(request), context_of(request)
+    parameters = Parameters(request.query_params)
     cluster = await channel.get("/")
-    # A broker that is frozen says nothing of its faults, nor what time it is there.
-    faults, times = await gather_what_answers(
+    # A broker that is frozen says nothing of its faults, its disks, nor what time it is there.
+    faults, times, disks = await gather_what_answers(
         lambda: channel.get("/faults", LOOK_SECONDS_MAX),
         lambda: channel.get("/time", LOOK_SECONDS_MAX),
+        lambda: channel.get("/disks", LOOK_SECONDS_MAX),
     )
     clocks = [] if isinstance(times, Exception) else times["brokers"]
+    full = (
+        set()
+        if isinstance(disks, Exception)
+        else {each["id"] for each in disks["brokers"] if each["filled"]}
+    )
+    name = parameters.text("topic", length_max=TOPIC_NAME_MAX).strip()
+    leaders = await context.cluster.topic(name) if name else None
     transcript: Transcript = request.app.state.transcript
-    return context_of(request).render.page(
+    moves = request.app.state.moves.shown()
+    return context.render.page(
         request,
         "test_broker.html",
         section="test",
         title="Test broker",
         brokers=cluster["brokers"],
-        map=map_of(cluster),
+        map=map_of(cluster, full, moves),
+        full=full,
+        cut_links=cluster.get("cut_links", ()),
+        moves=moves,
+        topic=name,
+        leaders=leaders
+        and page_of(leaders.partitions, parameters.number("page", 1, 1), LEADERS_PER_PAGE),
         faults=None if isinstance(faults, Exception) else faults["faults"],
         clocks={each["id"]: round(each["time"] * 1000) for each in clocks},
         kinds=FAULTS,
@@ -234,38 +197,42 @@ async def act_on_broker(request: Request) -> Response:
 
 
 async def act_on_links(request: Request) -> Response:
-    """Cut a link between brokers, isolate one, or heal what was cut."""
+    """Cut a link between brokers, isolate one, or heal what was cut: one link, or all."""
     form = await read_form(request)
-    act = form.choice("act", ("cut", "heal", "isolate"))
+    act = form.choice("act", ("cut", "heal", "heal-all", "isolate"))
     one, other = form.optional_number("one"), form.optional_number("other")
     channel = _channel(request)
-    if act == "heal":
+    if act == "heal-all":
         await channel.post("/links/heal", {})
         _note(request, "kafka_cluster.heal()")
-    elif act == "isolate" or other is None:
-        if one is None:
-            raise ParameterError("say which broker is to be alone")
+    elif one is None:
+        raise ParameterError("say which broker's link it is about")
+    elif act == "isolate" or (act == "cut" and other is None):
         await channel.post(f"/brokers/{one}/isolate", {})
         _note(request, f"kafka_cluster.isolate({one})")
+    elif other is None:
+        raise ParameterError("say which two brokers the link is between")
     else:
-        if one is None:
-            raise ParameterError("say which two brokers the link is between")
-        await channel.post("/links/cut", {"one": one, "other": other})
-        _note(request, f"kafka_cluster.cut({one}, {other})")
+        await channel.post(f"/links/{act}", {"one": one, "other": other})
+        _note(request, f"kafka_cluster.{act}({one}, {other})")
     return done("/test")
 
 
 async def move_leader(request: Request) -> Response:
-    """Have another broker lead a partition."""
+    """Have another broker lead a partition; it is on the map until it is moved back."""
     form = await read_form(request)
-    topic, to = form.required("topic", 249), form.number("to", 0)
-    partition = form.number("partition", 0)
+    context = context_of(request)
+    topic, to = form.required("topic", TOPIC_NAME_MAX), form.number("to", 0)
+    number = form.number("partition", 0)
+    partitions = (await context.cluster.topic(topic)).partitions
+    origin = next((each.leader_id for each in partitions if each.partition_index == number), to)
     await _channel(request).post(
-        f"/topics/{quote(topic, safe='')}/partitions/{partition}/move-leader", {"to": to}
+        f"/topics/{quote(topic, safe='')}/partitions/{number}/move-leader", {"to": to}
     )
-    _note(request, call("kafka_cluster.move_leader", [topic, partition], to=to))
-    context_of(request).cluster.forget()
-    return done("/test")
+    request.app.state.moves.note(topic, number, origin, to)
+    _note(request, call("kafka_cluster.move_leader", [topic, number], to=to))
+    context.cluster.forget()
+    return done(make_url("/test", topic=topic))
 
 
 async def advance_time(request: Request) -> Response:

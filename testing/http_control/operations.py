@@ -261,6 +261,15 @@ def free_disk(served: ServedCluster, broker: int, number: int | None = None) -> 
     served.cluster.broker(broker).free_disk(number=number)
 
 
+@operation(
+    "GET", "/disks", "of each running broker, as `brokers`: its `id`, and which are `filled`"
+)
+def show_disks(served: ServedCluster) -> dict[str, Any]:
+    """Show which disks of log directories are filled, by their numbers from 0."""
+    running = served.cluster.running()
+    return {"brokers": [{"id": each.broker_id, "filled": each.filled_disks()} for each in running]}
+
+
 @operation("POST", "/brokers/{broker}/expire-metadata-session", "nothing")
 def expire_metadata_session(served: ServedCluster, broker: int) -> None:
     """Have a broker's session with the metadata store expire, as after a long pause."""

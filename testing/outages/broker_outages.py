@@ -22,6 +22,7 @@ class BrokerOutages(HasControl):
     expire_metadata_session = connections.expire_metadata_session
     fill_disk = disks.fill_disk
     free_disk = disks.free_disk
+    filled_disks = disks.filled_disks
     fail_log_dir = disks.fail_log_dir
     expire_session = coordinators.expire_session
     expire_lock = coordinators.expire_lock

@@ -53,6 +53,17 @@ def free_disk(target: ControlTarget, *, number: int | None = None) -> None:
 
 
 @verb
+def filled_disks(target: ControlTarget) -> list[int]:
+    """The numbers of the log directories whose disks `fill_disk` has filled, from 0."""
+    files = _files(target)
+    return [
+        number
+        for number, path in enumerate(target.broker.log_manager.log_dirs)
+        if files.disk(path).room_bytes is not None
+    ]
+
+
+@verb
 async def fail_log_dir(target: ControlTarget, number: int = 0) -> str:
     """Break the disk of a log directory: it is offline until a restart.
 

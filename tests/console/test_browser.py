@@ -6,6 +6,7 @@ It needs Debian's `chromium` and `chromium-driver`, and npm for what is in `npm/
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -381,8 +382,37 @@ def test_cut_link_is_on_the_map(walked: Console) -> None:
     try:
         assert "The link between 1 and 2 is cut." in walked.page("/test").text
     finally:
-        walked.post("/test/links", {"act": "heal"})
+        walked.post("/test/links", {"act": "heal", "one": 1, "other": 2})
     assert "No link is cut." in walked.page("/test").text
+
+
+def test_full_disk_is_on_the_map_until_it_is_freed_by_click(browser: Browser) -> None:
+    browser.open("/test")
+    browser.find("article[aria-label='Broker 2'] button[value='fill-disk']").click()
+    browser.wait(".outages", "A disk of broker 2 is full")
+    assert len(browser.driver.find_elements(By.CSS_SELECTOR, ".map circle.full")) == 1
+    assert browser.complaints() == []
+    browser.find(".outages button").click()
+    browser.wait(".calm", "None: all brokers run and reach each other.")
+    assert browser.driver.find_elements(By.CSS_SELECTOR, ".map circle.full") == []
+
+
+def test_leader_is_moved_and_moved_back_by_click(browser: Browser, walked: Console) -> None:
+    def leader() -> str | None:
+        found = re.search(r" 1 ([12]) epoch", walked.page("/topics/orders").text)
+        return found and found[1]
+
+    before = leader()
+    browser.open("/test?topic=orders")
+    browser.find("button[aria-label^='Move partition 1 ']").click()
+    browser.wait(".outages", f"The leader of orders:1 was moved from {before} to ")
+    assert leader() not in (None, before)
+    assert len(browser.driver.find_elements(By.CSS_SELECTOR, ".map .move")) == 1
+    assert browser.complaints() == []
+    browser.find(".outages button").click()
+    browser.wait(".calm", "None: all brokers run and reach each other.")
+    assert leader() == before
+    assert browser.troubles() == []
 
 
 def test_vendored_files_are_those_of_their_packages(packages: Path) -> None:

@@ -253,7 +253,9 @@ def test_a_broker_is_killed_and_started_again_with_its_data(served: ServedBroker
         refused = producer.send("orders", b"no room")
         with pytest.raises(Exception, match="KafkaStorageError"):
             refused.get(SECONDS_MAX)
+    assert served.get("/disks") == {"brokers": [{"id": 1, "filled": [0]}]}
     served.post("/brokers/1/free-disk")
+    assert served.get("/disks") == {"brokers": [{"id": 1, "filled": []}]}
     produce(served, "orders", b"room")
 
 
