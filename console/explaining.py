@@ -12,6 +12,7 @@ from ..client.errors import (
 )
 from ..common.errors import ErrorCode, KafkaError
 from ..protocol.errors import EncodeError, ProtocolError
+from ..schemas.errors import RegistryError, SchemaError, ValueEncodingError
 from .control_channel import ControlFailed
 from .parameters import ParameterError
 
@@ -58,7 +59,16 @@ FORBIDDEN = frozenset(
     }
 )
 
-HANDLED = (KafkaError, ClientError, ProtocolError, EncodeError, ParameterError, ControlFailed)
+HANDLED = (
+    KafkaError,
+    ClientError,
+    ProtocolError,
+    EncodeError,
+    ParameterError,
+    ControlFailed,
+    SchemaError,
+    ValueEncodingError,
+)
 """What is explained; anything else is a mistake of ours."""
 
 
@@ -75,6 +85,10 @@ def explain(error: BaseException, cluster: str) -> Explanation:
         return Explanation(400, "This address is not right", f"{error}.")
     if isinstance(error, ControlFailed):
         return Explanation(502, "The test broker did not do it", f"{error}.")
+    if isinstance(error, RegistryError):
+        return Explanation(502, "The schema registry does not answer", f"{error}.")
+    if isinstance(error, SchemaError | ValueEncodingError):
+        return Explanation(400, "The schema does not allow it", f"{error}.")
     if isinstance(error, AuthenticationError):
         return Explanation(
             502,

@@ -13,7 +13,7 @@ from ...client.producer.partitioner import partition_of_key
 from ...client.producer.producer import Producer
 from ...client.producer.settings import ProducerSettings
 from ...common.record_json import OutgoingRecord, RecordJsonError, record_from_json
-from ..context import context_of
+from ..context import ConsoleContext, context_of
 from ..forms import FILE_BYTES_MAX, FORM_BYTES_MAX, done, read_file_form, read_form
 from ..parameters import ParameterError, Parameters
 from ..rendering import make_url
@@ -42,6 +42,7 @@ async def show(request: Request) -> Response:
         tab="produce",
         written=Parameters(request.query_params).optional_number("written"),
         file_bytes_max=FILE_BYTES_MAX,
+        schema=context.schemas.source(topic.name or ""),
     )
 
 
@@ -52,7 +53,7 @@ async def send(request: Request) -> Response:
     name = request.path_params["topic"]
     topic = await context.cluster.topic(name)
     key = None if form.flag("no_key") else payload_of(form, "key")
-    value = None if form.flag("tombstone") else payload_of(form, "value")
+    value = await _value_of(context, name, form)
     count = len(topic.partitions)
     partition = form.optional_number("partition", 0, count - 1)
     if partition is None:
@@ -117,6 +118,20 @@ def records_of(content: bytes) -> list[OutgoingRecord]:
     if not records:
         raise ParameterError("there is no record in the file")
     return records
+
+
+async def _value_of(context: ConsoleContext, topic: str, form: Parameters) -> bytes | None:
+    """The bytes of a record's value, which may be written as JSON that a schema encodes.
+
+    Raises:
+        ParameterError: a field is not what it should be.
+        SchemaError, ValueEncodingError: the schema does not allow it, or is not to be had.
+    """
+    if form.flag("tombstone"):
+        return None
+    if form.text("value_as") == "schema":
+        return await context.schemas.encode(topic, form.text("value", "", FORM_BYTES_MAX))
+    return payload_of(form, "value")
 
 
 def payload_of(form: Parameters, name: str) -> bytes:

@@ -128,7 +128,7 @@ async def browse(request: Request) -> Response:
     look = look_of(Parameters(request.query_params))
     problem, found, bounds = "", None, {}
     try:
-        reader = RecordReader(context.client, topic.name or "", committed_only=look.committed)
+        reader = reader_of(context, topic, look)
         async with _readers(request).looks:
             bounds = await reader.bounds(partitions_of(topic, look))
             found = await _find(reader, look, bounds)
@@ -192,6 +192,13 @@ def partitions_of(topic: Topic, look: Look) -> list[int]:
     return led[:PARTITIONS_MAX]
 
 
+def reader_of(context: ConsoleContext, topic: Topic, look: Look) -> RecordReader:
+    """What reads a topic's records for a look."""
+    return RecordReader(
+        context.client, topic.name or "", context.schemas, committed_only=look.committed
+    )
+
+
 async def _find(reader: RecordReader, look: Look, bounds: Mapping[int, Bounds]) -> Found:
     filter_ = look.filter()
     at = {index: offset for index, offset in iter_positions(look.at) if index in bounds}
@@ -239,13 +246,8 @@ class Row(NamedTuple):
 
 async def rows_of(context: ConsoleContext, topic: str, found: Sequence[FoundRecord]) -> list[Row]:
     """What a table shows of records."""
-    texts = await context.schemas.texts(topic, [_payload_of(each) for each in found])
+    texts = await context.schemas.texts(topic, [each.payload for each in found])
     return [row_of(each, text) for each, text in zip(found, texts, strict=True)]
-
-
-def _payload_of(found: FoundRecord) -> bytes | None:
-    """What a schema may say something of: a broker's marker has none."""
-    return None if found.batch.is_control else found.record.value
 
 
 def row_of(found: FoundRecord, text: str | None = None) -> Row:
@@ -292,7 +294,7 @@ async def show(request: Request) -> Response:
     record = found.record
     value = shown_as(record.value, way)
     if record.value and way in ("auto", "json"):
-        (text,) = await context.schemas.texts(name, [_payload_of(found)])
+        (text,) = await context.schemas.texts(name, [found.payload])
         if text is not None:
             remark = context.schemas.remark(name, record.value)
             value = by_schema(record.value, text, remark)
@@ -346,7 +348,9 @@ async def _read(context: ConsoleContext, request: Request) -> FoundRecord:
         raise ParameterError(f"the topic has no partition {partition}")
     await context.client.wait_for_topic(topic.name or "")
     async with _readers(request).looks:
-        found = await RecordReader(context.client, topic.name or "").one(partition, offset)
+        found = await RecordReader(context.client, topic.name or "", context.schemas).one(
+            partition, offset
+        )
     if found is None:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset}")
     return found
@@ -401,7 +405,7 @@ async def follow(request: Request) -> Response:
     readers = _readers(request)
     if readers.followers >= FOLLOWERS_MAX:
         raise ParameterError(f"there are {FOLLOWERS_MAX} pages that follow already; close some")
-    reader = RecordReader(context.client, topic.name or "", committed_only=look.committed)
+    reader = reader_of(context, topic, look)
     partitions = partitions_of(topic, look)
     bounds = await reader.bounds(partitions)
 

@@ -37,17 +37,27 @@ class Where(NamedTuple):
     compare: Callable[[Any, Any], bool]
     value: Any
 
-    def matches(self, payload: bytes | None) -> bool:
-        """Whether a value is JSON, has the member, and it compares so."""
+    def matches(self, payload: bytes | str | None) -> bool:
+        """Whether a value is JSON, has the member, and it compares so.
+
+        Args:
+            payload: the value; as text where a schema made it.
+        """
         if payload is None or len(payload) > JSON_BYTES_MAX:
             return False
         try:
             found = json.loads(payload)
             for step in self.path:
                 found = found[int(step)] if isinstance(found, list) else found[step]
+            if isinstance(payload, str) and isinstance(found, str) and _is_number(self.value):
+                found = json.loads(found)  # Protobuf's JSON has numbers of 64 bits as texts
             return bool(self.compare(found, self.value))
         except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def parse_where(text: str) -> Where | None:
@@ -94,15 +104,20 @@ class Filter(NamedTuple):
         """Whether every record matches."""
         return self == Filter()
 
-    def matches(self, record: Record) -> bool:
-        """Whether a record is to be shown."""
+    def matches(self, record: Record, text: str | None = None) -> bool:
+        """Whether a record is to be shown.
+
+        Args:
+            record: with key, value and headers as they lie there.
+            text: the JSON of its value, if a schema says what it is.
+        """
         if self.key is not None and record.key != self.key:
             return False
         if self.text and not (_has(record.value, self.text) or _has(record.key, self.text)):
             return False
         if self.header and not self._has_header(record):
             return False
-        return self.where is None or self.where.matches(record.value)
+        return self.where is None or self.where.matches(record.value if text is None else text)
 
     def _has_header(self, record: Record) -> bool:
         name, equals, value = self.header.partition("=")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...client.client import KafkaClient
     from ...client.consumer.fetched_records import AbortedTransaction
     from .matching import Filter
+    from .schema_values import SchemaValues
 
 PARTITION_BYTES: Final = 512 << 10
 """Of one partition in one answer; a larger batch comes whole all the same."""
@@ -70,6 +71,11 @@ class FoundRecord(NamedTuple):
         """Of the record."""
         return self.record.offset
 
+    @property
+    def payload(self) -> bytes | None:
+        """What a schema may say something of: a broker's marker has none."""
+        return None if self.batch.is_control else self.record.value
+
 
 class Bounds(NamedTuple):
     """The offsets of a partition that can be read: from `start`, and below `end`."""
@@ -102,11 +108,20 @@ class RecordReader:
     Args:
         client: is open.
         topic: its name.
+        schemas: say what values are that a comparison looks into.
         committed_only: leave out what is not committed, and the brokers' markers.
     """
 
-    def __init__(self, client: KafkaClient, topic: str, *, committed_only: bool = False) -> None:
+    def __init__(
+        self,
+        client: KafkaClient,
+        topic: str,
+        schemas: SchemaValues,
+        *,
+        committed_only: bool = False,
+    ) -> None:
         self._client = client
+        self._schemas = schemas
         self._topic = topic
         self._fetcher = Fetcher(
             client,
@@ -155,6 +170,7 @@ class RecordReader:
 
         Raises:
             KafkaError, ClientError: a partition cannot be read.
+            RegistryError: as `_matching`.
         """
         scan = _Scan(self._client.clock.monotonic_ms())
         left = _within(bounds, positions)
@@ -167,7 +183,7 @@ class RecordReader:
                 break
             requested = {index: at for index, at in open_.items() if len(found[index]) < limit}
             for index, records, next_offset in await self._fetch(requested, scan):
-                found[index] += [each for each in records if filter_.matches(each.record)]
+                found[index] += await self._matching(records, filter_)
                 left[index] = min(next_offset, bounds[index].end)
         merged = list(heapq.merge(*found.values(), key=_by_time))
         shown = merged[:limit]
@@ -189,6 +205,7 @@ class RecordReader:
 
         Raises:
             KafkaError, ClientError: a partition cannot be read.
+            RegistryError: as `_matching`.
         """
         scan = _Scan(self._client.clock.monotonic_ms())
         left = _within(bounds, positions)
@@ -204,8 +221,7 @@ class RecordReader:
                 break
             read = await self._read_windows(windows, scan)
             for index, records in read.items():
-                matching = [each for each in records if filter_.matches(each.record)]
-                found[index] += reversed(matching)
+                found[index] += reversed(await self._matching(records, filter_))
                 left[index] = windows[index].start
             window = min(window * 4, WINDOW_MAX)
         merged = list(heapq.merge(*found.values(), key=_by_time, reverse=True))
@@ -229,6 +245,22 @@ class RecordReader:
                 if each.offset >= offset:
                     return each if each.offset == offset else None
         return None
+
+    async def _matching(self, records: list[FoundRecord], filter_: Filter) -> list[FoundRecord]:
+        """Those of the records that a filter wants. Raises RegistryError where it looks into
+        values, and the registry that knows their schemas does not answer."""
+        if filter_.where is None or not self._schemas.knows(self._topic):
+            return [each for each in records if filter_.matches(each.record)]
+        # What a schema is needed for is dear, so the rest is looked at first.
+        others = filter_._replace(where=None)
+        likely = [each for each in records if others.matches(each.record)]
+        payloads = [each.payload for each in likely]
+        texts = await self._schemas.texts(self._topic, payloads, must_answer=True)
+        return [
+            each
+            for each, text in zip(likely, texts, strict=True)
+            if filter_.matches(each.record, text)
+        ]
 
     async def _read_windows(
         self, windows: Mapping[int, Bounds], scan: _Scan

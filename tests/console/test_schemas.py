@@ -1,17 +1,18 @@
-"""Values in Avro, shown as JSON by what a schema registry says."""
+"""Values with schemas, of files and of a registry: shown as JSON, searched, and produced."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
-from kafka import KafkaProducer
-from support.console import Console, require_harmless
+from kafka import KafkaConsumer, KafkaProducer
+from support.console import Answer, Console, require_harmless
 from support.schema_registry_server import SchemaRegistryServer
 
 pytestmark = pytest.mark.clients
@@ -88,3 +89,82 @@ def test_values_without_a_header_are_read_by_a_file(
         assert "By the schema in order.avsc." in whole
         assert "By the schema" not in console.page(f"/topics/{topic}/records/0/1").text
         assert "By the schema" not in console.page(f"/topics/{topic}-other/records/0/0").text
+
+
+FILES = {
+    ".avsc": json.dumps(SCHEMA),
+    ".proto": 'syntax = "proto3"; message Order { int64 id = 1; string note = 2; }',
+    ".json": '{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}',
+}
+WRITTEN = {
+    # What the specifications of Avro and Protobuf show of 64 and of 150, and of texts.
+    ".avsc": {"id": 64, "note": "foo"},
+    ".proto": {"id": "150", "note": "testing"},
+    ".json": {"id": 7},
+}
+BYTES = {
+    ".avsc": b"\x80\x01\x06foo",
+    ".proto": b"\x08\x96\x01\x12\x07testing",
+    ".json": b'{"id": 7}',
+}
+
+
+def test_values_are_produced_and_searched_by_files_of_all_formats(
+    broker: Any, tmp_path: Path, topic: str
+) -> None:
+    arguments = ["--console-write"]
+    for number, (suffix, text) in enumerate(FILES.items()):
+        file = tmp_path / f"order{suffix}"
+        file.write_text(text)
+        arguments += ["--schema", f"{topic}-{number}={file}"]
+    with Console(broker.bootstrap, tmp_path / "log", arguments) as console:
+        for number, suffix in enumerate(FILES):
+            name = f"{topic}-{number}"
+            console.post("/topics", {"name": name})
+            path, value = f"/topics/{name}/produce", WRITTEN[suffix]
+            assert f"JSON, by the schema in order{suffix}" in console.page(path).text
+
+            def produce(value: object, path: str = path) -> Answer:
+                text = json.dumps(value)
+                return console.post(path, {"value": text, "value_as": "schema", "partition": 0})
+
+            shown = console.page(produce(value).location).text
+            assert f"By the schema in order{suffix}." in shown
+            refused = produce({"note": []})
+            require_harmless(refused.html)
+            assert (refused.status, "schema does not allow it" in refused.page.text) == (400, True)
+
+            produce({**value, "id": 9_000})
+            found = console.page(f"/topics/{name}/records?where=id+%3D+9000").text
+            assert re.search(r'"id": ?"?9000\b', found), found
+            assert not re.search(rf'"id": ?"?{value["id"]}\b', found), found
+            with KafkaConsumer(
+                name, bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"
+            ) as consumer:
+                assert next(consumer).value == BYTES[suffix]
+
+
+def test_values_are_produced_and_searched_by_a_registry(
+    broker: Any, registry: SchemaRegistryServer, tmp_path: Path, topic: str
+) -> None:
+    arguments = ["--console-write", "--registry", registry.url]
+    with Console(broker.bootstrap, tmp_path / "log", arguments) as console:
+        console.post("/topics", {"name": topic})
+        fields = {"value": '{"id": 64, "note": "foo"}', "value_as": "schema", "partition": 0}
+        unknown = console.post(f"/topics/{topic}/produce", fields)
+        assert (unknown.status, f"{topic}-value" in unknown.page.text) == (400, True)
+        subject = {"schema": json.dumps(SCHEMA), "schemaType": "AVRO"}
+        _, answer = registry.answer("POST", f"/subjects/{topic}-value/versions", subject)
+        produced = console.post(f"/topics/{topic}/produce", fields)
+        assert f"By schema {answer['id']} of the registry." in console.page(produced.location).text
+        with KafkaConsumer(
+            topic, bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"
+        ) as consumer:
+            assert next(consumer).value == avro(answer["id"], {"id": 64, "note": "foo"})
+        search = f"/topics/{topic}/records?where=id+%3D+"
+        assert '"note": "foo"' in console.page(f"{search}64").text
+        assert '"note": "foo"' not in console.page(f"{search}65").text
+
+    registry.refusal = (500, {"error_code": 500, "message": "no"})
+    with Console(broker.bootstrap, tmp_path / "log", ["--registry", registry.url]) as console:
+        assert f"schema registry {registry.url}" in console.page(f"{search}64").text
