@@ -76,6 +76,14 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, str | None] = {}
 
 
+class ConfigSynonym(NamedTuple):
+    """One of the places where a setting may be set: its name there, its value, its source."""
+
+    name: str
+    value: str | None
+    source: int
+
+
 class ConfigEntry(NamedTuple):
     """A setting of a resource.
 
@@ -86,6 +94,8 @@ class ConfigEntry(NamedTuple):
         is_read_only: whether only a restart changes it.
         is_sensitive: whether its value is secret.
         documentation: what it is for; None where the broker does not say.
+        synonyms: where it is set, its default last: the first of them counts; empty unless they
+            were asked for.
     """
 
     name: str
@@ -94,6 +104,7 @@ class ConfigEntry(NamedTuple):
     is_read_only: bool
     is_sensitive: bool
     documentation: str | None
+    synonyms: tuple[ConfigSynonym, ...] = ()
 
 
 class ClusterDescription(NamedTuple):
@@ -357,7 +368,7 @@ class Admin:
         }
 
     async def config_entries(
-        self, resource: str, resource_type: int = TOPIC_RESOURCE
+        self, resource: str, resource_type: int = TOPIC_RESOURCE, *, with_synonyms: bool = False
     ) -> list[ConfigEntry]:
         """The settings of a resource, with all that is known of each.
 
@@ -365,6 +376,7 @@ class Admin:
             resource: a topic's or group's name, or a broker's id; empty: the defaults of all
                 brokers that were set while they run.
             resource_type: `TOPIC_RESOURCE`, `BROKER_RESOURCE` and so on.
+            with_synonyms: whether to say of each where else it is set.
 
         Raises:
             KafkaError: there is no such resource.
@@ -374,7 +386,9 @@ class Admin:
             resource_type=resource_type, resource_name=resource, configuration_keys=None
         )
         request = messages.DescribeConfigsRequest(
-            resources=[resource_config], include_documentation=True
+            resources=[resource_config],
+            include_documentation=True,
+            include_synonyms=with_synonyms,
         )
         response: messages.DescribeConfigsResponse = await self._send_for(
             resource, resource_type, request
@@ -393,6 +407,9 @@ class Admin:
                 config.read_only,
                 config.is_sensitive,
                 config.documentation,
+                tuple(
+                    ConfigSynonym(each.name, each.value, each.source) for each in config.synonyms
+                ),
             )
             for result in response.results
             for config in result.configs

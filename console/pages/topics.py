@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from starlette.routing import Route
 
-from ...client.admin.admin import TOPIC_RESOURCE, ConfigEntry, NewTopic
+from ...client.admin.admin import TOPIC_RESOURCE, ConfigEntry, ConfigSynonym, NewTopic
 from ...client.consumer.offsets import list_offsets
 from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ...runtime.rng import uuid_to_text
@@ -44,6 +44,7 @@ SOURCES = {
     8: "this group",
 }
 """Where a setting comes from, by Kafka's ConfigSource."""
+SETTING_MAX = 100_000
 OWN_SOURCE = 1
 DEFAULT_SOURCE = 5
 
@@ -216,13 +217,52 @@ async def show_settings(request: Request) -> Response:
 
 
 async def change_setting(request: Request) -> Response:
-    """Set one setting of a topic, or have it follow its default again."""
+    """Set one setting of a topic, or have it follow its default again.
+
+    A dry run has the broker say whether it would take the value, and shows what would change.
+    """
     form = await read_form(request)
     context = context_of(request)
-    name = request.path_params["topic"]
-    value = None if form.flag("reset") else form.text("value")
-    await context.admin.alter_configs(name, {form.required("name"): value}, TOPIC_RESOURCE)
-    return done(f"{_path(name)}/settings")
+    name, setting = request.path_params["topic"], form.required("name")
+    value = None if form.flag("reset") else form.text("value", length_max=SETTING_MAX)
+    is_dry = form.flag("check")
+    await context.admin.alter_configs(name, {setting: value}, TOPIC_RESOURCE, validate_only=is_dry)
+    if not is_dry:
+        return done(f"{_path(name)}/settings")
+    topic, settings = await gather(
+        lambda: context.cluster.topic(name),
+        lambda: context.admin.config_entries(name, TOPIC_RESOURCE, with_synonyms=True),
+    )
+    entry = next((each for each in settings if each.name == setting), None)
+    if entry is None:
+        raise ParameterError(f"the topic has no setting {setting[:80]!r}")
+    return context.render.page(
+        request,
+        "topic_setting.html",
+        section="topics",
+        title=name,
+        topic=topic,
+        tab="settings",
+        now=entry,
+        then=changed(entry, value),
+        value=value,
+        sources=SOURCES,
+    )
+
+
+def changed(entry: ConfigEntry, value: str | None) -> ConfigSynonym | None:
+    """What a topic's setting would be.
+
+    Args:
+        entry: what it is, with where else it is set.
+        value: of the topic; None: none.
+
+    Returns:
+        Value and source; None where the brokers do not say what it would follow.
+    """
+    if value is not None:
+        return ConfigSynonym(entry.name, value, OWN_SOURCE)
+    return next((each for each in entry.synonyms if each.source != OWN_SOURCE), None)
 
 
 async def show_creation(request: Request) -> Response:

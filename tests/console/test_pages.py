@@ -332,15 +332,30 @@ def test_new_records_come_as_events(
 def test_topic_is_created_changed_and_deleted_by_its_name(
     console: Console, admin: KafkaAdminClient, topic: str
 ) -> None:
-    fields = {"name": topic, "partitions": 2, "replication": 1, "settings": "retention.ms=1000\n"}
+    fields = {
+        "name": topic,
+        "partitions": 2,
+        "replication": 1,
+        "settings": "max.message.bytes=1000\n",
+    }
     created = console.post("/topics", fields)
     assert (created.status, created.location) == (303, f"/topics/{topic}")
     assert "Partitions 2" in console.page(created.location).text
     assert f"/topics/{topic}" in console.page(f"/topics?search={topic}").links()
 
-    console.post(f"/topics/{topic}/settings", {"name": "retention.ms", "value": "2000"})
-    assert "retention.ms 2000" in console.page(f"/topics/{topic}").text
-    console.post(f"/topics/{topic}/settings", {"name": "retention.ms", "reset": 1})
+    settings, change = f"/topics/{topic}/settings", {"name": "max.message.bytes", "value": "2000"}
+    dry = console.post(settings, {**change, "check": 1})
+    require_harmless(dry.html)
+    assert "Now 1000 this topic It would be 2000 this topic" in dry.page.text
+    assert "max.message.bytes 1000" in console.page(f"/topics/{topic}").text
+    wrong = console.post(settings, {**change, "value": "<b>", "check": 1})
+    assert (wrong.status, "INVALID_CONFIG" in wrong.page.text) == (409, True)
+    console.post(settings, change)
+    assert "max.message.bytes 2000" in console.page(f"/topics/{topic}").text
+    reset = {"name": "max.message.bytes", "reset": 1}
+    default = "Now 2000 this topic It would be 1048588 default"  # Kafka's own
+    assert default in console.post(settings, {**reset, "check": 1}).page.text
+    console.post(settings, reset)
     assert "follows the brokers' defaults" in console.page(f"/topics/{topic}").text
 
     refused = console.post(f"/topics/{topic}/delete", {"name": topic[:-1]})
