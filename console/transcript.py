@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 STEPS_MAX = 200
+INTERNAL_PREFIX = "__"
 
 
 class Transcript:
@@ -13,14 +14,22 @@ class Transcript:
 
     def __init__(self) -> None:
         self._steps: deque[str] = deque(maxlen=STEPS_MAX)
+        self._topics: dict[str, str] = {}
 
     def note(self, line: str) -> None:
         """A step was done."""
         self._steps.append(line)
 
+    def need_topic(self, name: str, partitions: int, replication_factor: int) -> None:
+        """A step is about a topic, which the test has to make: its cluster has none yet."""
+        if not name.startswith(INTERNAL_PREFIX):
+            creation = call("kafka_cluster.create_topic", [name, partitions, replication_factor])
+            self._topics.setdefault(name, creation)
+
     def clear(self) -> None:
         """Begin anew."""
         self._steps.clear()
+        self._topics.clear()
 
     def recipe(self, brokers: int) -> str:
         """A test for pytest, with the fixtures of `odradek.testing`.
@@ -30,9 +39,10 @@ class Transcript:
         """
         if not self._steps:
             return ""
-        body = "\n".join(f"    {step}" for step in self._steps)
+        body = "\n".join(f"    {step}" for step in (*self._topics.values(), *self._steps))
+        imported = "from odradek.testing import faults\n\n\n" if "faults." in body else "\n"
         return (
-            "import pytest\n\nfrom odradek.testing import faults\n\n\n"
+            f"import pytest\n\n{imported}"
             f"@pytest.mark.kafka(brokers={brokers})\n"
             "def test_what_happened_in_the_console(kafka_cluster):\n"
             f"{body}\n"

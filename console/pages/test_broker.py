@@ -230,6 +230,8 @@ async def move_leader(request: Request) -> Response:
         f"/topics/{quote(topic, safe='')}/partitions/{number}/move-leader", {"to": to}
     )
     request.app.state.moves.note(topic, number, origin, to)
+    replicas = max((len(each.replica_nodes) for each in partitions), default=1)
+    request.app.state.transcript.need_topic(topic, len(partitions), replicas)
     _note(request, call("kafka_cluster.move_leader", [topic, number], to=to))
     context.cluster.forget()
     return done(make_url("/test", topic=topic))

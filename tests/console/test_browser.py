@@ -23,6 +23,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from support.console import Console
+from support.pytest_runs import PytestRun
 
 from odradek.testing.waiting import wait_until
 
@@ -413,6 +414,34 @@ def test_leader_is_moved_and_moved_back_by_click(browser: Browser, walked: Conso
     browser.wait(".calm", "None: all brokers run and reach each other.")
     assert leader() == before
     assert browser.troubles() == []
+
+
+def test_transcript_is_a_test_that_passes(walked: Console, tmp_path: Path) -> None:
+    walked.post("/test/transcript/clear", {})
+    for path, fields in (
+        ("faults", {"fault": "answer", "api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"}),
+        ("faults", {"fault": "delay", "api": "Fetch", "milliseconds": 5, "broker": 1, "every": 2}),
+        ("faults", {"fault": "refuse_connections", "broker": 2, "times": 1}),
+        ("leaders", {"topic": "orders", "partition": 2, "to": 1}),
+        ("leaders", {"topic": "orders", "partition": 2, "to": 2}),
+        ("brokers", {"act": "fill-disk", "broker": 1}),
+        ("brokers", {"act": "free-disk", "broker": 1}),
+        ("links", {"act": "cut", "one": 1, "other": 2}),
+        ("links", {"act": "heal", "one": 1, "other": 2}),
+        ("time", {"amount": 2, "unit": "minutes"}),
+        ("faults/lift", {}),
+        ("brokers", {"act": "kill", "broker": 2}),
+        ("brokers", {"act": "start", "broker": 2}),
+    ):
+        answer = walked.post(f"/test/{path}", fields)
+        assert answer.status == 303, f"{path} {fields}: {answer.page.text}"
+    (recipe,) = (
+        each["data-copy"] for each in walked.page("/test").all("button") if "data-copy" in each
+    )
+    assert recipe.count("\n    ") == 14  # one line each, and one that makes the topic
+    run = PytestRun(tmp_path / "copied", recipe, head="")
+    printed = run.finish()
+    assert (run.process.returncode, "1 passed" in printed) == (0, True), printed
 
 
 def test_vendored_files_are_those_of_their_packages(packages: Path) -> None:
