@@ -23,6 +23,7 @@ from .errors import (
     AuthenticationError,
     ClientClosedError,
     ClientError,
+    DisconnectedError,
     MetadataTimeoutError,
     UnknownNodeError,
     UnsupportedByBrokerError,
@@ -304,6 +305,25 @@ class KafkaClient:
             if node is not None:
                 return await self.network.send(node, request, **options)
             await attempts.pause(MetadataTimeoutError("no broker can be connected to"))
+
+    async def live_brokers(self) -> list[Node]:
+        """The brokers that are alive, as one of them has it now, by id. It is asked of no topic,
+        so it costs the same however many the cluster has, and this client's metadata stay.
+
+        Raises:
+            ClientError: as `send_to_any`.
+        """
+        request = messages.MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        attempts = self.attempts(self.settings.max_block_ms)
+        while True:
+            try:
+                answer: messages.MetadataResponse = await self.send_to_any(request)
+            except DisconnectedError as error:
+                await attempts.pause(error)
+            else:
+                return sorted(
+                    Node(each.node_id, each.host, each.port, each.rack) for each in answer.brokers
+                )
 
     async def send_to_controller(self, request: Message, **options: Any) -> Any:
         """Send a request to the cluster's controller, as soon as one is known.

@@ -66,7 +66,7 @@ def make_context(
         GroupAdmin(client, ANSWER_MS_MAX),
         partitions,
         TransactionAdmin(client, ANSWER_MS_MAX),
-        StorageReader(client, cluster, partitions, nursery),
+        StorageReader(client, partitions, nursery),
         WriteRates(client, cluster),
         TrafficReader(settings.metrics, client.clock) if settings.metrics else None,
         SchemaValues(settings.schemas, settings.registry),

@@ -60,18 +60,17 @@ class GroupAdmin:
             KafkaError: a broker refused.
             ClientError: a broker could not be reached.
         """
-        await self._client.refresh_metadata()
         listings = []
-        for node_id in sorted(self._client.cluster.nodes):
-            answer: messages.ListGroupsResponse = await self._client.send(
-                node_id,
+        for node in await self._client.live_brokers():
+            answer: messages.ListGroupsResponse = await self._client.network.send(
+                node,
                 messages.ListGroupsRequest(states_filter=list(states), types_filter=list(types)),
                 timeout_ms=self._timeout_ms,
             )
-            _require(answer.error_code, f"broker {node_id}")
+            _require(answer.error_code, f"broker {node.id}")
             listings += [
                 GroupListing(
-                    each.group_id, each.group_type, each.protocol_type, each.group_state, node_id
+                    each.group_id, each.group_type, each.protocol_type, each.group_state, node.id
                 )
                 for each in answer.groups
             ]

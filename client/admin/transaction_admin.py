@@ -11,6 +11,7 @@ from ...protocol.errors import EncodeError
 from ..client import KafkaClient
 from ..error_kinds import RETRIABLE_ERRORS, error_name, error_of
 from ..errors import UnsupportedByBrokerError
+from ..metadata.cluster import Node
 from .coordinators import TRANSACTION_KEYS, Coordinators
 from .group_descriptions import TopicPartition
 from .transaction_descriptions import (
@@ -60,11 +61,10 @@ class TransactionAdmin:
                 INVALID_REGULAR_EXPRESSION.
             ClientError: a broker could not be reached, or is too old for the filter.
         """
-        await self._client.refresh_metadata()
         listings = []
-        for node_id in sorted(self._client.cluster.nodes):
+        for node in await self._client.live_brokers():
             answer = await self._list(
-                node_id,
+                node,
                 messages.ListTransactionsRequest(
                     state_filters=list(states),
                     producer_id_filters=list(producer_ids),
@@ -80,30 +80,30 @@ class TransactionAdmin:
                 )
             listings += [
                 TransactionListing(
-                    each.transactional_id, each.producer_id, each.transaction_state, node_id
+                    each.transactional_id, each.producer_id, each.transaction_state, node.id
                 )
                 for each in answer.transaction_states
             ]
         return sorted(listings)
 
     async def _list(
-        self, node_id: int, request: messages.ListTransactionsRequest
+        self, node: Node, request: messages.ListTransactionsRequest
     ) -> messages.ListTransactionsResponse:
         """The transactions that one broker lists; retried while its coordinator loads."""
         attempts = self._client.attempts(self._timeout_ms)
         while True:
             try:
-                answer: messages.ListTransactionsResponse = await self._client.send(
-                    node_id, request, timeout_ms=max(attempts.remaining_ms, 1)
+                answer: messages.ListTransactionsResponse = await self._client.network.send(
+                    node, request, timeout_ms=max(attempts.remaining_ms, 1)
                 )
             except EncodeError as error:
                 raise UnsupportedByBrokerError(
-                    f"broker {node_id} cannot filter so: durations came with Kafka 3.8, patterns "
+                    f"broker {node.id} cannot filter so: durations came with Kafka 3.8, patterns "
                     "with Kafka 4.1"
                 ) from error
             if answer.error_code == ErrorCode.NONE:
                 return answer
-            failure = _refusal(answer.error_code, f"broker {node_id}")
+            failure = _refusal(answer.error_code, f"broker {node.id}")
             if failure.code not in RETRIABLE_ERRORS:
                 raise failure
             await attempts.pause(failure)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...client.client import KafkaClient
 
 FRESH_MS = 2_000
+WARM_MS = 60_000
 
 
 class TopicRow(NamedTuple):
@@ -94,7 +95,7 @@ class ClusterReader:
 
     def __init__(self, client: KafkaClient, nursery: trio.Nursery) -> None:
         self._client = client
-        self._kept = Kept(nursery, client.clock, self._read, FRESH_MS)
+        self._kept = Kept(nursery, client.clock, self._read, FRESH_MS, WARM_MS)
 
     def forget(self) -> None:
         """Something was changed: the next page is to show it."""

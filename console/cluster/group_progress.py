@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...client.admin.group_descriptions import SHARE, GroupDescription, ShareOffset
@@ -81,17 +81,16 @@ async def progress_of(context: ConsoleContext, group_id: str) -> GroupProgress:
 
 
 async def _ends_of(
-    context: ConsoleContext, partitions: Iterable[TopicPartition]
+    context: ConsoleContext, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """The ends of those partitions whose topics are still there."""
-    snapshot = await context.cluster.snapshot()
-    offline = {(each.topic, each.partition) for each in snapshot.troubled if each.leader is None}
+    topics = await context.admin.describe_topics({topic for topic, _ in partitions})
     there = [
-        each
-        for each in partitions
-        if each not in offline
-        and each[0] in snapshot.topics
-        and each[1] < snapshot.topics[each[0]].partitions
+        (topic, index)
+        for topic, index in partitions
+        if topic in topics
+        and index in topics[topic].partitions
+        and topics[topic].partitions[index].leader_id is not None
     ]
     (ends,) = await gather_what_answers(
         lambda: list_offsets(context.client, dict.fromkeys(there, LATEST_TIMESTAMP))

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from ...client.admin.partition_admin import LogDirectory, PartitionAdmin
     from ...client.client import KafkaClient
-    from .cluster_reader import ClusterReader
 
 FRESH_MS: Final = 3_000
+WARM_MS: Final = 30_000
 UNKNOWN_BYTES: Final = -1
 
 
@@ -62,7 +62,6 @@ class StorageReader:
 
     Args:
         client: of the cluster.
-        cluster: its brokers.
         partitions: asks them.
         nursery: where they are asked.
     """
@@ -70,13 +69,17 @@ class StorageReader:
     def __init__(
         self,
         client: KafkaClient,
-        cluster: ClusterReader,
         partitions: PartitionAdmin,
         nursery: trio.Nursery,
     ) -> None:
-        self._cluster = cluster
+        self._client = client
         self._partitions = partitions
-        self._kept = Kept(nursery, client.clock, self._ask, FRESH_MS)
+        self._kept = Kept(nursery, client.clock, self._ask, FRESH_MS, WARM_MS)
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it was read a moment ago."""
+        return self._kept.is_at_hand
 
     async def read(self) -> Storage:
         """What there is, or was a moment ago.
@@ -87,8 +90,7 @@ class StorageReader:
         return await self._kept.get()
 
     async def _ask(self) -> Storage:
-        snapshot = await self._cluster.snapshot()
-        alive = [broker.broker_id for broker in snapshot.brokers if broker.node is not None]
+        alive = [node.id for node in await self._client.live_brokers()]
         answers = await gather_what_answers(
             *(lambda broker=broker: self._partitions.describe_log_dirs(broker) for broker in alive)
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
+from ..cluster.storage_reader import Storage
 from ..context import context_of
 from ..explaining import explain
 from ..paging import page_of
@@ -16,24 +17,38 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LARGEST_PER_PAGE: Final = 50
+AT_ONCE_PARTITIONS_MAX: Final = 1_000
+"""Of more the page comes before what is in it."""
+EMPTY: Final = Storage([], [], {})
 
 
 async def show(request: Request) -> Response:
     """The page."""
     context = context_of(request)
     parameters = Parameters(request.query_params)
-    storage = await context.storage.read()
+    number = parameters.number("page", 1, 1)
+    snapshot = await context.cluster.snapshot()
+    # What brokers say of many replicas takes a while: the page comes first, and asks for it.
+    is_later = (
+        snapshot.partitions > AT_ONCE_PARTITIONS_MAX
+        and not context.storage.is_at_hand
+        and not parameters.flag("now")
+    )
+    storage = EMPTY if is_later else await context.storage.read()
     return context.render.page(
         request,
         "storage.html",
         section="storage",
         title="Storage",
+        is_later=is_later,
+        number=number,
+        partitions=snapshot.partitions,
         directories=storage.directories,
         failures={
             broker: explain(failure, context.settings.cluster)
             for broker, failure in storage.failures.items()
         },
-        page=page_of(storage.replicas, parameters.number("page", 1, 1), LARGEST_PER_PAGE),
+        page=page_of(storage.replicas, number, LARGEST_PER_PAGE),
     )
 
 

@@ -113,8 +113,7 @@ async def _replica_sizes(
     """The bytes of each replica, by broker; of those brokers that answer."""
     if not partitions:
         return {}
-    snapshot = await context.cluster.snapshot()
-    alive = [broker.broker_id for broker in snapshot.brokers if broker.node is not None]
+    alive = [node.id for node in await context.client.live_brokers()]
     answers = await gather_what_answers(
         *(
             lambda broker=broker: context.partitions.describe_log_dirs(broker, partitions)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 PRODUCERS_MAX: Final = 500
 SEARCHED_PARTITIONS_MAX: Final = 20_000
 """Of so many partitions the producers are asked for at once."""
+AT_ONCE_PARTITIONS_MAX: Final = 1_000
+"""Of more the page comes before its result."""
 MINUTES_MAX: Final = 1 << 31
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 MAX_TIMEOUT_MS: Final = 900_000
@@ -108,16 +110,22 @@ async def show_hanging(request: Request) -> Response:
     partitions = led_partitions(snapshot, text)
     if minutes is None:
         minutes = await _max_timeout_minutes(context, snapshot)
-    found = await _hanging(context, partitions[:SEARCHED_PARTITIONS_MAX], minutes)
+    # A look through many takes a while: the page comes first, and asks for it.
+    is_later = len(partitions) > AT_ONCE_PARTITIONS_MAX and not parameters.flag("now")
+    searched = [] if is_later else partitions[:SEARCHED_PARTITIONS_MAX]
+    found = await _hanging(context, searched, minutes)
+    number = parameters.number("page", 1, 1)
     return context.render.page(
         request,
         "hanging.html",
         section="transactions",
         title="Hanging transactions",
-        page=page_of(found, parameters.number("page", 1, 1)),
+        page=page_of(found, number),
         search=text,
         minutes=minutes,
-        searched=min(len(partitions), SEARCHED_PARTITIONS_MAX),
+        searched=len(searched),
+        is_later=is_later,
+        number=number,
         count=len(partitions),
         now_ms=context.client.clock.now_ms(),
     )

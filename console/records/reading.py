@@ -7,6 +7,7 @@ viewer wants what consumers with `read_committed` see is it left out.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -36,7 +37,7 @@ SCAN_MS_MAX: Final = 4_000
 DECOMPRESSED_BYTES_MAX: Final = 64 << 20
 NO_MORE: Final = (1 << 63) - 1
 """Where a partition goes on that had nothing to answer: compaction took what was there last."""
-WINDOW_MIN: Final = 100
+WINDOW_MIN: Final = 10
 WINDOW_MAX: Final = 8_000
 """Offsets that a search backwards looks through at once."""
 
@@ -210,12 +211,13 @@ class RecordReader:
         scan = _Scan(self._client.clock.monotonic_ms())
         left = _within(bounds, positions)
         found: dict[int, list[FoundRecord]] = {index: [] for index in left}
-        window = max(limit, WINDOW_MIN) if filter_.is_empty else 1_000
+        window = max(2 * limit // max(len(left), 1), WINDOW_MIN) if filter_.is_empty else 1_000
         while not scan.is_over(self._client.clock.monotonic_ms()):
+            short = _exhausted(found, limit) if filter_.is_empty else found.keys()
             windows = {
                 index: Bounds(max(bounds[index].start, at - window), at)
                 for index, at in left.items()
-                if at > bounds[index].start and len(found[index]) < limit
+                if at > bounds[index].start and len(found[index]) < limit and index in short
             }
             if not windows or (not filter_.is_empty and sum(map(len, found.values())) >= limit):
                 break
@@ -224,7 +226,7 @@ class RecordReader:
                 found[index] += reversed(await self._matching(records, filter_))
                 left[index] = windows[index].start
             window = min(window * 4, WINDOW_MAX)
-        merged = list(heapq.merge(*found.values(), key=_by_time, reverse=True))
+        merged = _newest_first(found)
         shown = merged[:limit]
         for each in reversed(merged[limit:]):
             left[each.partition] = each.offset + 1
@@ -379,6 +381,18 @@ def _within(bounds: Mapping[int, Bounds], positions: Mapping[int, int]) -> dict[
         index: min(max(offset, bounds[index].start), bounds[index].end)
         for index, offset in positions.items()
     }
+
+
+def _newest_first(found: Mapping[int, list[FoundRecord]]) -> list[FoundRecord]:
+    """Records of partitions, each the newest first, together."""
+    return list(heapq.merge(*found.values(), key=_by_time, reverse=True))
+
+
+def _exhausted(found: Mapping[int, list[FoundRecord]], limit: int) -> set[int]:
+    """The partitions of which all that was read is among the first records of all: what comes
+    next in them may be, too, and of no other."""
+    taken = Counter(each.partition for each in _newest_first(found)[:limit])
+    return {index for index, records in found.items() if taken[index] == len(records)}
 
 
 def _by_time(found: FoundRecord) -> tuple[int, int, int]:

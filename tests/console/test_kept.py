@@ -129,3 +129,21 @@ async def test_failure_is_raised_and_the_next_look_asks_again(
         assert await kept.get() == 4
 
     await run(source, act)
+
+
+async def test_answer_stays_young_while_pages_are_looked_at_and_no_longer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    source = Source(1.0)
+    warm_ms = 6 * KEPT_MS_MAX
+    async with trio.open_nursery() as nursery:
+        kept = Kept(nursery, TrioClock(), source.read, FRESH_MS, warm_ms)
+        assert await kept.get() == 1
+        await trio.sleep(5 * KEPT_MS_MAX / 1000)
+        began = trio.current_time()
+        assert await kept.get() >= 5
+        assert trio.current_time() - began < source.seconds
+        await trio.sleep(2 * warm_ms / 1000)
+        asked = source.asked
+        await trio.sleep(10 * warm_ms / 1000)
+        assert source.asked == asked

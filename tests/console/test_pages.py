@@ -192,6 +192,21 @@ def numbered(admin: KafkaAdminClient, producer: KafkaProducer) -> str:
     return name
 
 
+def test_newest_records_are_found_where_most_of_them_lie_in_one_partition(
+    console: Console, admin: KafkaAdminClient, producer: KafkaProducer, topic: str
+) -> None:
+    """Of each partition only a few are read at first."""
+    make_topic(admin, topic, 8)
+    for number in range(200):
+        partition = 3 if number >= 140 else number % 8
+        value = b"%d" % number
+        producer.send(topic, value, partition=partition, timestamp_ms=1_600_000_000_000 + number)
+    producer.flush()
+    page = console.page(f"/topics/{topic}/records?limit=50")
+    in_3 = 60 + len(range(3, 140, 8))
+    assert offsets_in(page) == [(3, offset) for offset in range(in_3 - 1, in_3 - 51, -1)]
+
+
 @pytest.mark.parametrize(("seek", "further"), [("newest", "Older"), ("oldest", "Newer")])
 def test_pages_of_records_have_each_record_once(
     console: Console, numbered: str, seek: str, further: str
@@ -324,6 +339,20 @@ def test_new_records_come_as_events(
     assert b"before" not in seen
     assert b"event: rows\n" in seen
     events.close()
+
+
+def test_what_takes_a_while_of_many_partitions_comes_after_its_page(
+    console: Console, admin: KafkaAdminClient, topic: str
+) -> None:
+    make_topic(admin, topic, 1_001)
+    try:
+        path = f"/transactions/hanging?search={topic}"
+        wait_until(lambda: "Looking at 1,001 partitions" in console.page(path).text)
+        (later,) = (each["hx-get"] for each in console.page(path).all("div") if "hx-get" in each)
+        assert "1,001 partitions were looked at" in console.page(later).text
+        assert "The largest replicas" in console.page("/storage?now=1").text
+    finally:
+        admin.delete_topics([topic])
 
 
 # --- Changing ------------------------------------------------------------------------------------
