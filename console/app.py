@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -33,7 +34,6 @@ from .pages import records as records_pages
 from .transcript import Transcript
 
 if TYPE_CHECKING:
-    import trio
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -80,7 +80,8 @@ def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nurse
     app.state.readers = records_pages.Readers()
     app.state.transcript = Transcript()
     app.state.moves = Moves()
-    app.state.context = make_context(settings, client, guard.pass_, nursery)
+    context = app.state.context = make_context(settings, client, guard.pass_, nursery)
+    nursery.start_soon(trio.to_thread.run_sync, context.render.load_templates)
     return guard
 
 

@@ -77,6 +77,11 @@ class Renderer:
             "url": make_url,
         }
 
+    def load_templates(self) -> None:
+        """Compile all templates, which takes some tenths of a second: no page is to wait for it."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
     def page(
         self, request: Request, template: str, status: int = 200, **values: Any
     ) -> HTMLResponse:

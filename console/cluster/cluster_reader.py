@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...client.client import KafkaClient
 
 FRESH_MS = 2_000
-WARM_MS = 60_000
+WARM_MS = 120_000
 
 
 class TopicRow(NamedTuple):
