@@ -122,6 +122,7 @@ class ClusterReader:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION and so on.
             ClientError: no broker could be reached.
         """
+        self._kept.use()
         make = messages.MetadataRequest.MetadataRequestTopic
         request = messages.MetadataRequest(
             topics=[make(name=name)], allow_auto_topic_creation=False

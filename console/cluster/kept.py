@@ -61,16 +61,20 @@ class Kept(Generic[ValueT]):
         self._value = None
         self._changes += 1
 
+    def use(self) -> None:
+        """Somebody looks at pages, and will need it soon: it is kept warm from now on."""
+        self._used_ms = self._clock.monotonic_ms()
+        if self._warm_ms and not self._is_warmed:
+            self._is_warmed = True
+            self._nursery.start_soon(self._keep_warm)
+
     async def get(self) -> ValueT:
         """An answer that is fresh; or one that is not very old, if that is sooner.
 
         Raises:
             What reading it raises.
         """
-        self._used_ms = self._clock.monotonic_ms()
-        if self._warm_ms and not self._is_warmed:
-            self._is_warmed = True
-            self._nursery.start_soon(self._keep_warm)
+        self.use()
         while True:
             age_ms = self._clock.monotonic_ms() - self._read_ms
             if self._value is not None and age_ms <= self._shown_ms:
