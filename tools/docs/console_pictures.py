@@ -43,7 +43,7 @@ WRITTEN: Final = 20_000
 """So many more are written while the pictures are taken."""
 DEAD: Final = 120
 WIDTH, HEIGHT = 1280, 800
-COLOURS: Final = 48
+COLOURS: Final = 128
 READY: Final = "console at "
 SETTLE_SECONDS: Final = 12
 """Of the overview's chart: it draws what was written since the page was opened."""
@@ -220,10 +220,10 @@ def break_it(url: str) -> None:
     fetch = {"fault": "answer", "api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER", "every": 9}
     _post(url, "/test/faults", **fetch, topic="flights")
     _post(url, "/test/faults", fault="delay", api="Produce", milliseconds=20, broker=1)
+    for partition in range(TOPICS["flights"]):
+        _post(url, "/test/leaders", topic="flights", partition=partition, to=1)
     _post(url, "/test/brokers", act="fill-disk", broker=3)
     _post(url, "/test/links", act="cut", one=2, other=3)
-    for to in (1, 2):
-        _post(url, "/test/leaders", topic="airlines", partition=0, to=to)
 
 
 def _post(url: str, path: str, **fields: object) -> None:
