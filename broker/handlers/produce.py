@@ -15,16 +15,20 @@ before it uses newer ones (KIP-896), and refused, both as Kafka 4 does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.append import PartitionResponse
-from ...runtime.steps import Steps, in_batches
-from ...storage.log.append_origin import AppendOrigin
+from ...runtime.steps import Steps, in_batches, run_at_once
 from ..request.context import HandlerContext
 from ..request.outcomes import AT_FLUSH, PARKED, AtFlush, Parked, Stepwise
+from ..request.produce_appends import (
+    PARTITIONS_PER_PIECE,
+    append_entries,
+    append_entries_in_steps,
+)
 from ..request.produce_rules import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     PartitionKey,
@@ -35,11 +39,6 @@ from ..request.produce_rules import (
 )
 from ..request.requests import Request
 from ..request.transactional_produce import append_transactional
-
-ADMIN_CLIENT_ID = "__admin_client"
-"""The one client that may write to internal topics, as Kafka's tools do."""
-PARTITIONS_PER_PIECE = 4
-"""So many partitions of a long request are one item of its steps."""
 
 
 def handle_produce(
@@ -61,8 +60,8 @@ def handle_produce(
         and context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id)
     ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if request.is_long and not in_transaction:
-        return Stepwise(_produce_in_steps(context, request))
+    if request.is_long:
+        return Stepwise(_produce_in_steps(context, request, in_transaction=in_transaction))
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[PartitionKey, PartitionResponse] = {}
     names = [_take_topic(context, request, topic, entries, refused) for topic in body.topic_data]
@@ -70,27 +69,13 @@ def handle_produce(
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
         _answer(context, request, names, results, refused)
 
-    internal_topics_allowed = request.client_id == ADMIN_CLIENT_ID
     if in_transaction:
         try:
-            is_staged = append_transactional(
-                context,
-                request,
-                entries,
-                on_complete,
-                internal_topics_allowed=internal_topics_allowed,
-            )
+            work = append_transactional(context, request, entries, on_complete)
+            return AT_FLUSH if run_at_once(work) else PARKED
         except KafkaError as refusal_of_all:
             return _refuse_all(request, refusal_of_all.code)
-        return AT_FLUSH if is_staged else PARKED
-    context.replica_manager.append_records(
-        timeout_ms=body.timeout_ms,
-        required_acks=body.acks,
-        internal_topics_allowed=internal_topics_allowed,
-        origin=AppendOrigin.CLIENT,
-        entries=entries,
-        on_complete=on_complete,
-    )
+    append_entries(context, request, entries, on_complete)
     return AT_FLUSH
 
 
@@ -118,53 +103,42 @@ def _take_topic(
 
 
 def _produce_in_steps(
-    context: HandlerContext, request: Request[messages.ProduceRequest]
+    context: HandlerContext, request: Request[messages.ProduceRequest], *, in_transaction: bool
 ) -> Steps[messages.ProduceResponse | Parked]:
     """Append to many partitions, some at a time, and answer when the last is appended to."""
-    body = request.body
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[PartitionKey, PartitionResponse] = {}
-    pieces = _pieces(body)
-    names = []
-    for piece in pieces:
+    pieces, names = [], []
+    for piece in _pieces(request.body):
+        pieces.append(piece)
         names.append(_take_topic(context, request, piece, entries, refused))
         yield
-    results: dict[TopicPartition, PartitionResponse] = {}
-    waiting = 1  # this work, which may not be over before the last append is begun
 
-    def on_complete(appended: dict[TopicPartition, PartitionResponse]) -> None:
-        nonlocal waiting
-        results.update(appended)
-        waiting -= 1
-        if not waiting:
-            _answer(context, request, names, results, refused, pieces)
+    def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
+        _answer(context, request, names, results, refused, pieces)
 
-    for batch in in_batches(list(entries), PARTITIONS_PER_PIECE):
-        waiting += 1
-        context.replica_manager.append_records(
-            timeout_ms=body.timeout_ms,
-            required_acks=body.acks,
-            internal_topics_allowed=request.client_id == ADMIN_CLIENT_ID,
-            origin=AppendOrigin.CLIENT,
-            entries={each: entries[each] for each in batch},
-            on_complete=on_complete,
-        )
-        yield
-    on_complete({})
+    if in_transaction:
+        try:
+            yield from append_transactional(context, request, entries, on_complete)
+        except KafkaError as refusal_of_all:
+            _refuse_all(request, refusal_of_all.code)
+    else:
+        yield from append_entries_in_steps(context, request, entries, on_complete)
     return PARKED
 
 
 def _pieces(
     body: messages.ProduceRequest,
-) -> list[messages.ProduceRequest.TopicProduceData]:
+) -> Iterator[messages.ProduceRequest.TopicProduceData]:
     """The request's topics, those of many partitions in pieces."""
-    return [
-        messages.ProduceRequest.TopicProduceData(
-            name=topic.name, topic_id=topic.topic_id, partition_data=list(batch)
-        )
-        for topic in body.topic_data
-        for batch in in_batches(topic.partition_data, PARTITIONS_PER_PIECE)
-    ]
+    for topic in body.topic_data:
+        if len(topic.partition_data) <= PARTITIONS_PER_PIECE:
+            yield topic
+            continue
+        for batch in in_batches(topic.partition_data, PARTITIONS_PER_PIECE):
+            yield messages.ProduceRequest.TopicProduceData(
+                name=topic.name, topic_id=topic.topic_id, partition_data=list(batch)
+            )
 
 
 def _response_in_steps(

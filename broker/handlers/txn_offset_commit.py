@@ -84,7 +84,7 @@ def handle_txn_offset_commit(
         except KafkaError as failure:
             refuse(failure.code)
 
-    context.coordinators.transaction_verifier.verify(
+    yield from context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
             body.transactional_id,
             body.producer_id,

@@ -25,6 +25,7 @@ from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...replication.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
+from ...runtime.steps import Steps, run_at_once
 from ...runtime.timers import Timers
 from ...storage.producer_state.verification_guard import NOT_REQUIRED, VerificationGuard
 from .broker_channel import BatchSender, BrokerChannels, ChannelTasks
@@ -117,7 +118,7 @@ class TransactionVerifier:
         writer: WriterInTransaction,
         base_sequences: Mapping[TopicPartition, int],
         on_complete: VerifiedCallback,
-    ) -> None:
+    ) -> Steps[None]:
         """Find out whether batches of a transaction may be written.
 
         Where it is called back later, a flush follows what the callee stages.
@@ -135,7 +136,7 @@ class TransactionVerifier:
             self._config["add.partitions.to.txn.retry.backoff.max.ms"],
             self._config["request.timeout.ms"],
         )
-        self._verify(writer, base_sequences, on_complete, give_up_ms)
+        yield from self._verify(writer, base_sequences, on_complete, give_up_ms)
 
     def _verify(
         self,
@@ -143,13 +144,13 @@ class TransactionVerifier:
         base_sequences: Mapping[TopicPartition, int],
         on_complete: VerifiedCallback,
         give_up_ms: int,
-    ) -> None:
+    ) -> Steps[None]:
         """Ask the coordinator, and again after a pause where the transaction before is not over.
 
         It often is not when a producer goes straight on. Its marker takes away the guards that
         were handed out before, so each time others are.
         """
-        errors, guards = self._start(writer, base_sequences)
+        errors, guards = yield from self._start(writer, base_sequences)
         if not guards:
             on_complete(errors, guards)
             return
@@ -169,19 +170,20 @@ class TransactionVerifier:
             on_complete(errors | refused, guards)
 
         def retry() -> None:
-            self._verify(writer, base_sequences, on_complete, give_up_ms)
+            run_at_once(self._verify(writer, base_sequences, on_complete, give_up_ms))
             self._replica_manager.flush()
 
         self._ask(Question(writer, frozenset(guards), answered))
 
     def _start(
         self, writer: WriterInTransaction, base_sequences: Mapping[TopicPartition, int]
-    ) -> tuple[PartitionErrors, dict[TopicPartition, VerificationGuard]]:
+    ) -> Steps[tuple[PartitionErrors, dict[TopicPartition, VerificationGuard]]]:
         """Guards for the partitions that have to be verified, and the errors of the others."""
         now_ms = self._clock.now_ms()
         errors: PartitionErrors = {}
         guards: dict[TopicPartition, VerificationGuard] = {}
         for topic_partition, base_sequence in base_sequences.items():
+            yield
             try:
                 leader = self._replica_manager.partition_or_error(topic_partition)
             except KafkaError as refusal:

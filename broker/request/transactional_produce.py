@@ -12,7 +12,7 @@ from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...protocol.records.batch import BATCH_HEADER_BYTES, RecordBatch
 from ...replication.append import AppendCallback, PartitionResponse
-from ...storage.log.append_origin import AppendOrigin
+from ...runtime.steps import Steps, run_at_once
 from ..interbroker.transaction_verification import (
     RETRIABLE,
     Guards,
@@ -20,12 +20,16 @@ from ..interbroker.transaction_verification import (
     WriterInTransaction,
 )
 from .context import HandlerContext
+from .produce_appends import (
+    Entries,
+    append_entries,
+    append_entries_in_steps,
+    internal_topics_allowed,
+)
 from .requests import Request
 
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
-
-Entries = dict[TopicPartition, memoryview]
 
 
 def append_transactional(
@@ -33,9 +37,7 @@ def append_transactional(
     request: Request[messages.ProduceRequest],
     entries: Entries,
     on_complete: AppendCallback,
-    *,
-    internal_topics_allowed: bool,
-) -> bool:
+) -> Steps[bool]:
     """Append the batches of a request that has some of a transaction.
 
     Args:
@@ -43,28 +45,28 @@ def append_transactional(
         request: a Produce with a transactional id.
         entries: its batches, by partition.
         on_complete: gets every partition's outcome, in or after a flush.
-        internal_topics_allowed: whether internal topics may be written to.
 
     Returns:
-        Whether they are staged; else that is done later, when their transaction is verified.
+        Whether they are staged; else that is done later, when their transaction is verified, or
+        beside other requests, if the request is long.
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING, the batches are of several producers.
     """
-    body = request.body
-    transactional_id = body.transactional_id
+    transactional_id = request.body.transactional_id
     assert transactional_id is not None, "a Produce without one is refused before"
     version = request.api_version
     sequences: dict[TopicPartition, int] = {}
     producers: set[tuple[int, int]] = set()
     for topic_partition, records in entries.items():
+        yield
         if len(records) < BATCH_HEADER_BYTES:
             continue  # the log knows what is wrong with so few bytes
         batch = RecordBatch(records)
         if not (batch.is_transactional and batch.has_producer_id):
             continue
         producers.add((batch.producer_id, batch.producer_epoch))
-        if internal_topics_allowed or topic_partition.topic not in INTERNAL_TOPICS:
+        if internal_topics_allowed(request) or topic_partition.topic not in INTERNAL_TOPICS:
             sequences[topic_partition] = batch.base_sequence
     if len(producers) > 1:
         raise KafkaError(
@@ -75,46 +77,58 @@ def append_transactional(
 
     def verified(errors: PartitionErrors, guards: Guards) -> None:
         nonlocal is_staged
-        is_staged = True
+        work = _append_verified(context, request, entries, on_complete, errors, guards)
+        if request.is_long:
+            request.connection.dispatcher.begin(work, request.connection)
+        else:
+            run_at_once(work)
+            is_staged = True
 
-        def appended(results: dict[TopicPartition, PartitionResponse]) -> None:
-            refused = {
-                each: _refusal(error, adds_partitions=adds_partitions)
-                for each, error in errors.items()
-            }
-            on_complete(results | refused)
-
-        context.replica_manager.append_records(
-            timeout_ms=body.timeout_ms,
-            required_acks=body.acks,
-            internal_topics_allowed=internal_topics_allowed,
-            origin=AppendOrigin.CLIENT,
-            entries={each: entries[each] for each in entries if each not in errors},
-            on_complete=appended,
-            guards=guards,
-        )
-
-    adds_partitions = version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
     if not sequences:
         verified({}, {})
-        return True
+        return is_staged
     ((producer_id, producer_epoch),) = producers
-    context.coordinators.transaction_verifier.verify(
+    yield from context.coordinators.transaction_verifier.verify(
         WriterInTransaction(
             transactional_id,
             producer_id,
             producer_epoch,
-            adds_partitions,
+            version >= FIRST_VERSION_THAT_ADDS_PARTITIONS,
             version >= FIRST_VERSION_THAT_KNOWS_ABORTABLE,
         ),
         sequences,
         verified,
     )
-    if is_staged:
-        return True
-    # The request's memory is another's when the coordinator has answered.
-    entries = {each: memoryview(bytearray(records)) for each, records in entries.items()}
-    return False
+    if not is_staged and not request.is_long:
+        # The request's memory is another's when the coordinator has answered. A long request has
+        # memory of its own.
+        entries = {each: memoryview(bytearray(records)) for each, records in entries.items()}
+    return is_staged
+
+
+def _append_verified(
+    context: HandlerContext,
+    request: Request[messages.ProduceRequest],
+    entries: Entries,
+    on_complete: AppendCallback,
+    errors: PartitionErrors,
+    guards: Guards,
+) -> Steps[None]:
+    """Append the batches of partitions without an error, and answer those of the others with it."""
+    adds_partitions = request.api_version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
+    refused: dict[TopicPartition, PartitionResponse] = {}
+    for each, error in errors.items():
+        refused[each] = _refusal(error, adds_partitions=adds_partitions)
+        yield
+
+    def appended(results: dict[TopicPartition, PartitionResponse]) -> None:
+        on_complete(results | refused)
+
+    left = {each: entries[each] for each in entries if each not in errors}
+    if request.is_long:
+        yield from append_entries_in_steps(context, request, left, appended, guards)
+    else:
+        append_entries(context, request, left, appended, guards)
 
 
 def _refusal(error: ErrorCode, *, adds_partitions: bool) -> PartitionResponse:

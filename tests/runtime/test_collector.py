@@ -175,6 +175,10 @@ def test_a_broker_that_is_never_idle_finds_them_in_the_end(
     resume_collection()
     gone = aside_and_gone()
     monkeypatch.setattr(collector, "GROWTH", 0)
+    for _ in range(2 * BUSY_LOOKS_MAX):
+        look(is_idle=False)
+    assert gone() is not None, "there is not four times as much yet"
+    monkeypatch.setattr(collector, "BUSY_GROWTH", 0)
     for _ in range(BUSY_LOOKS_MAX - 1):
         look(is_idle=False)
     assert gone() is not None

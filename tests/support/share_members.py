@@ -94,6 +94,13 @@ class ShareHistory:
         if not value.startswith(("release", "renew")):
             self._accepted.add((partition, offset))
 
+    def killed(self, member: str) -> None:
+        """A member was killed: what it acknowledged last may be stored, and nobody hears of it."""
+        with self._changed:
+            last = {(each.partition, each.offset): each.member for each in self.deliveries}
+            self.unanswered -= {key for key, name in last.items() if name == member}
+            self._changed.notify_all()
+
     def value_of(self, partition: int, offset: int) -> str:
         """The value of a record that was delivered."""
         return next(

@@ -161,11 +161,14 @@ class CancelScope:
 
     def _schedule(self) -> None:
         kernel = self._kernel
-        delay_us = max(math.ceil(self._deadline * 1_000_000) - kernel.now_us, 0)
-        kernel.after(delay_us, self._look, kernel.process)
+        kernel.after(max(self._deadline_us() - kernel.now_us, 0), self._look, kernel.process)
+
+    def _deadline_us(self) -> float:
+        """The deadline in the kernel's own unit: seconds may differ from it by a rounding."""
+        return math.inf if self._deadline == math.inf else math.ceil(self._deadline * 1_000_000)
 
     def _look(self) -> None:
-        if self._tasks and not self.cancel_called and self._kernel.current_time() >= self._deadline:
+        if self._tasks and not self.cancel_called and self._kernel.now_us >= self._deadline_us():
             self.cancel()
 
 

@@ -19,6 +19,7 @@ from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 from odradek.protocol.records import build_batch, iter_batches, iter_records
+from odradek.runtime import long_work
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -36,6 +37,10 @@ def settings() -> dict[str, str]:
         "add.partitions.to.txn.retry.backoff.max.ms": str(WAIT_MS_MAX),
         "transaction.state.log.num.partitions": "3",
     }
+
+
+MANY = 150
+"""Partitions of a request that no step decodes whole, where a step is as short as it can be."""
 
 
 class Writer:
@@ -207,6 +212,43 @@ async def test_each_partition_of_a_request_has_an_outcome_of_its_own(bench: Benc
         1: ErrorCode.NOT_LEADER_OR_FOLLOWER,
         9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def of_many_partitions(writer: Writer, *partitions: int) -> Any:
+    request = writer.request(0)
+    request.topic_data[0].partition_data = [
+        writer.request(each).topic_data[0].partition_data[0] for each in partitions
+    ]
+    return request
+
+
+async def test_a_long_request_is_verified_and_appended_in_steps(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    await bench.create_topic("t", MANY)
+    writer = await Writer(bench).start()
+    answer = await bench.client.call(of_many_partitions(writer, *range(MANY + 1)), NEW)
+    found = [ErrorCode(each.error_code) for each in answer.responses[0].partition_responses]
+    assert found == [*[ErrorCode.NONE] * MANY, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert all(partition(bench, each).log.log_end_offset == 1 for each in range(MANY))
+
+
+async def test_a_long_request_of_two_producers_is_refused_whole(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    await bench.create_topic("t", MANY)
+    writer = await Writer(bench).start()
+    request = of_many_partitions(writer, *range(MANY))
+    writer.epoch += 1
+    request.topic_data[0].partition_data[-1] = (
+        writer.request(MANY - 1).topic_data[0].partition_data[0]
+    )
+    answer = await bench.client.call(request, NEW)
+    found = {ErrorCode(each.error_code) for each in answer.responses[0].partition_responses}
+    assert found == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    assert bench.log_end_offset("t") == 0
 
 
 async def test_acks_zero_in_a_transaction_is_verified_all_the_same(bench: Bench) -> None:

@@ -145,6 +145,24 @@ async def check_turns(bench: Bench, work: Work, candidate: Candidate) -> None:
     await work.check()
 
 
+async def test_a_produce_in_a_transaction_takes_turns(bench: Bench, work: Work) -> None:
+    batch = bytes(
+        build_batch([(b"k", b"v", 0, ())], producer_id=7, producer_epoch=0, transactional=True)
+    )
+    request = messages.ProduceRequest
+    partition = request.PartitionProduceData(index=0, records=batch)
+    topics = [
+        request.TopicProduceData(name=f"unknown-{number}", partition_data=[partition])
+        for number in range(PARTITIONS)
+    ]
+    frame = frame_of(request(transactional_id="x", acks=-1, topic_data=topics), 9)
+    assert await answer_to(bench, frame)
+    await trio.lowlevel.checkpoint()
+    with work.counted():
+        assert await answer_to(bench, frame)
+    await work.check()
+
+
 async def find_coordinators(bench: Bench) -> None:
     """Have both coordinators' topics made and loaded."""
     for kind in (0, 1):

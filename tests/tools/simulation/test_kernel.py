@@ -174,6 +174,25 @@ def test_it_goes_as_on_trio(scenario: Scenario) -> None:
     assert here
 
 
+def test_a_deadline_ends_its_scope_however_its_seconds_are_rounded() -> None:
+    """As seconds, one in a hundred of these is a little more than as whole microseconds."""
+    ended = 0
+    kernel = Kernel(Random(1))
+
+    async def work() -> None:
+        nonlocal ended
+        await waiting.sleep(200)
+        for milliseconds in range(1000):
+            with waiting.move_on_after(milliseconds / 1000):
+                await waiting.sleep_forever()
+            ended += 1
+
+    with waiting.driven_by(kernel):
+        Nursery(kernel, Process("test")).start_soon(work)
+        kernel.run_until(1_000_000_000)
+    assert ended == 1000
+
+
 def test_a_dead_process_does_nothing_more() -> None:
     said: list[str] = []
     kernel = Kernel(Random(1))
