@@ -163,12 +163,13 @@ class CancelScope:
         kernel = self._kernel
         kernel.after(max(self._deadline_us() - kernel.now_us, 0), self._look, kernel.process)
 
-    def _deadline_us(self) -> float:
+    def _deadline_us(self) -> int:
         """The deadline in the kernel's own unit: seconds may differ from it by a rounding."""
-        return math.inf if self._deadline == math.inf else math.ceil(self._deadline * 1_000_000)
+        return math.ceil(self._deadline * 1_000_000)
 
     def _look(self) -> None:
-        if self._tasks and not self.cancel_called and self._kernel.now_us >= self._deadline_us():
+        is_over = self._deadline < math.inf and self._kernel.now_us >= self._deadline_us()
+        if self._tasks and not self.cancel_called and is_over:
             self.cancel()
 
 
