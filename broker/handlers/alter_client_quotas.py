@@ -8,13 +8,15 @@ Version notes: 1 is flexible.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...runtime.long_work import Pace, run_in_steps
 from ...runtime.offload import run_in_thread
-from ...runtime.steps import map_in_steps
+from ...runtime.steps import Steps
 from ...security.quotas.alterations import QuotaAlteration, is_known_host
 from ...security.quotas.entity import IP, ClientQuotaEntity
 from ..request.authorization import CLUSTER_NAME
@@ -30,7 +32,7 @@ async def handle_alter_client_quotas(
     context: HandlerContext, request: Request[messages.AlterClientQuotasRequest]
 ) -> messages.AlterClientQuotasResponse:
     """Alter the quotas of the entities named."""
-    requested = await run_in_steps(map_in_steps(_requested, request.body.entries))
+    requested = await run_in_steps(_requested(request.body.entries))
     if not context.authorize(request, "ALTER_CONFIGS", "CLUSTER", CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     outcomes: Outcomes = {}
@@ -46,17 +48,28 @@ async def handle_alter_client_quotas(
         outcomes[entity] = await _alter(
             context, alteration, validate_only=request.body.validate_only
         )
-    results = await run_in_steps(map_in_steps(_result, outcomes.items()))
+    results = await run_in_steps(_results(outcomes))
     return messages.AlterClientQuotasResponse(entries=results)
 
 
 def _requested(
-    entry: messages.AlterClientQuotasRequest.EntryData,
-) -> tuple[QuotaAlteration, int]:
-    """What is to be altered, and how many times the entry says so."""
-    entity = ClientQuotaEntity.of({each.entity_type: each.entity_name for each in entry.entity})
-    values = {op.key: None if op.remove else op.value for op in entry.ops}
-    return QuotaAlteration(entity, values), len(entry.ops)
+    entries: Sequence[messages.AlterClientQuotasRequest.EntryData],
+) -> Steps[list[tuple[QuotaAlteration, int]]]:
+    """What is to be altered, and how many times each entry says so."""
+    requested = []
+    for entry in entries:
+        names = {}
+        for each in entry.entity:
+            names[each.entity_type] = each.entity_name
+            yield
+        values = {}
+        for op in entry.ops:
+            values[op.key] = None if op.remove else op.value
+            yield
+        alteration = QuotaAlteration(ClientQuotaEntity.of(names), values)
+        requested.append((alteration, len(entry.ops)))
+        yield
+    return requested
 
 
 async def _alter(
@@ -75,16 +88,17 @@ async def _alter(
     return None
 
 
-def _result(
-    outcome: tuple[ClientQuotaEntity, KafkaError | None],
-) -> messages.AlterClientQuotasResponse.EntryData:
-    entity, refusal = outcome
+def _results(outcomes: Outcomes) -> Steps[list[messages.AlterClientQuotasResponse.EntryData]]:
     response = messages.AlterClientQuotasResponse
-    return response.EntryData(
-        error_code=refusal.code if refusal else ErrorCode.NONE,
-        error_message=refusal.message if refusal else None,
-        entity=[
-            response.EntityData(entity_type=entity_type, entity_name=name)
-            for entity_type, name in entity.entries
-        ],
-    )
+    results = []
+    for entity, refusal in outcomes.items():
+        result = response.EntryData(
+            error_code=refusal.code if refusal else ErrorCode.NONE,
+            error_message=refusal.message if refusal else None,
+        )
+        for entity_type, name in entity.entries:
+            result.entity.append(response.EntityData(entity_type=entity_type, entity_name=name))
+            yield
+        results.append(result)
+        yield
+    return results

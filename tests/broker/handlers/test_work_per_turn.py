@@ -59,6 +59,7 @@ WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "upsertions"),
     (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "deletions"),
     (ApiKey.ALTER_CLIENT_QUOTAS, "entries"),
+    (ApiKey.ALTER_CLIENT_QUOTAS, "entries.entity"),
 ]
 """APIs, and the array that is filled with what is not known."""
 
