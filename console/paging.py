@@ -8,6 +8,8 @@ from typing import Generic, NamedTuple, TypeVar
 ItemT = TypeVar("ItemT")
 
 ITEMS_PER_PAGE = 50
+AT_ONCE_PARTITIONS_MAX = 1_000
+"""What has to be asked for more partitions than these comes after its page."""
 
 
 class Page(NamedTuple, Generic[ItemT]):

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from ..cluster.storage_reader import Storage
 from ..context import context_of
 from ..explaining import explain
-from ..paging import page_of
+from ..paging import AT_ONCE_PARTITIONS_MAX, page_of
 from ..parameters import Parameters
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LARGEST_PER_PAGE: Final = 50
-AT_ONCE_PARTITIONS_MAX: Final = 1_000
-"""Of more the page comes before what is in it."""
 EMPTY: Final = Storage([], [], {})
 
 

@@ -11,7 +11,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ..cluster.gathering import gather_what_answers
 from ..context import ConsoleContext, context_of
 from ..forms import done, read_form, require_typed
-from ..paging import page_of
+from ..paging import AT_ONCE_PARTITIONS_MAX, page_of
 from ..parameters import ParameterError, Parameters
 from ..rendering import make_url
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 PRODUCERS_MAX: Final = 500
 SEARCHED_PARTITIONS_MAX: Final = 20_000
 """Of so many partitions the producers are asked for at once."""
-AT_ONCE_PARTITIONS_MAX: Final = 1_000
-"""Of more the page comes before its result."""
 MINUTES_MAX: Final = 1 << 31
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 MAX_TIMEOUT_MS: Final = 900_000

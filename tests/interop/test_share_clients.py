@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from support.broker_cluster import BrokerCluster
 from support.share_members import JAVA_CLASS, LibrdkafkaMember, ShareHistory, ShareMembers
-from support.share_work import SHARE_SETTINGS, TOOL, ShareWork
+from support.share_work import GROUP, SHARE_SETTINGS, TOOL, TOPIC, ShareWork
 
 from odradek.testing.process.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-TOPIC, GROUP = "work", "workers"
 SECONDS_MAX = 60.0
 Start = Callable[[ShareHistory, str], ShareMembers]
 

@@ -16,6 +16,8 @@ from .broker_cluster import ask
 from .share_members import ShareHistory
 
 TOOL = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+TOPIC, GROUP = "work", "workers"
+"""Of those who have one broker to themselves."""
 PARTITIONS = 2
 SECONDS_MAX = 60.0
 SHARE_SETTINGS = {
@@ -48,7 +50,7 @@ class ShareWork:
         produced: the values that were acknowledged, without those that only mark an end.
     """
 
-    def __init__(self, bootstrap: str, topic: str = "work", group: str = "workers") -> None:
+    def __init__(self, bootstrap: str, topic: str = TOPIC, group: str = GROUP) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self.group = group
