@@ -11,8 +11,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 MANIFEST := pyproject.toml setup.cfg constraints.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# What is imported is compiled then; most of what the packages bring is never imported.
-INSTALL := $(PIP) install --no-compile
 # What a build leaves in the checkout would be found before what is installed: pytest then takes
 # __main__.py for a plugin's module, and warns at each run that it cannot be rewritten.
 FORGET_BUILD := rm -rf odradek.egg-info
@@ -83,37 +81,37 @@ $(BIN)/python:
 		"$(PYTHON) cannot make virtual environments: install its venv package" \
 		'(on Debian and Ubuntu: apt install python3-venv).' >&2; exit 1; }
 	@"$(PYTHON)" -m venv $(VENV)
-	@$(INSTALL) --upgrade -c constraints.txt pip
+	@$(PIP) install --upgrade -c constraints.txt pip
 
 # One stamp for each set of packages; a larger set counts as the smaller ones too.
 $(VENV)/run.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek into .venv (once)...' >&2
-	@$(INSTALL) -c constraints.txt -e . && $(FORGET_BUILD)
+	@$(PIP) install -c constraints.txt -e . && $(FORGET_BUILD)
 	@touch $@
 
 $(VENV)/demo.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek, Spark and what the demo needs into .venv (once)...' >&2
-	@$(INSTALL) -c constraints.txt -e '.[demo]' && $(FORGET_BUILD)
+	@$(PIP) install -c constraints.txt -e '.[demo]' && $(FORGET_BUILD)
 	@touch $(VENV)/run.stamp $@
 
 $(VENV)/test.stamp: $(MANIFEST) | $(BIN)/python
 	@echo 'Installing odradek and what its tests need into .venv (once)...' >&2
-	@$(INSTALL) -c constraints.txt -e '.[test]' && $(FORGET_BUILD)
+	@$(PIP) install -c constraints.txt -e '.[test]' && $(FORGET_BUILD)
 	@touch $(VENV)/run.stamp $(VENV)/demo.stamp $@
 
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp
-	@$(INSTALL) -c constraints.txt -e '.[fuzz]' && $(FORGET_BUILD)
+	@$(PIP) install -c constraints.txt -e '.[fuzz]' && $(FORGET_BUILD)
 	@touch $@
 
 $(VENV)/profile.stamp: $(VENV)/test.stamp
-	@$(INSTALL) -c constraints.txt -e '.[profile]' && $(FORGET_BUILD)
+	@$(PIP) install -c constraints.txt -e '.[profile]' && $(FORGET_BUILD)
 	@touch $@
 
 # The newest PySpark lies beside .venv, in a folder that is put in front of it.
 $(NEWEST_SPARK)/installed.stamp: constraints-newest-spark.txt $(VENV)/test.stamp
 	@echo 'Installing the newest PySpark into $(NEWEST_SPARK) (once)...' >&2
 	@rm -rf $(NEWEST_SPARK)
-	@$(INSTALL) --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
+	@$(PIP) install --no-deps --target $(NEWEST_SPARK) -r constraints-newest-spark.txt
 	@touch $@
 
 # So do the packages for Kerberos, Python's and KafkaJS', which are compiled: without them all else is
@@ -125,7 +123,7 @@ $(KERBEROS)/installed.stamp: $(MANIFEST) tests/kerberos/node/package-lock.json $
 	@PYTHON=$(BIN)/python .ci/need cc c++ krb5-config Python.h node npm
 	@echo 'Compiling the packages for Kerberos into $(KERBEROS) (once)...' >&2
 	@rm -rf $(KERBEROS)
-	@$(INSTALL) --target $(KERBEROS) -c constraints.txt gssapi
+	@$(PIP) install --target $(KERBEROS) -c constraints.txt gssapi
 	@mkdir $(KERBEROS)/node && cp tests/kerberos/node/*.json $(KERBEROS)/node
 	@cd $(KERBEROS)/node && $(NODE_HEADERS) npm ci --no-audit --no-fund --silent --fetch-retries=5
 	@touch $@
