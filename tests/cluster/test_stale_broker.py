@@ -232,7 +232,8 @@ async def test_a_leader_that_has_not_heard_of_it_refuses_until_it_has(
         assert not client.results
         cluster.release()
     assert client.results == [0]
-    assert cluster.stale_leader() == STALE
+    # It leads before it is told who leads: Kafka's controller sends LeaderAndIsr first, too.
+    await cluster.wait_until_shown(lambda snapshot: leader_in(snapshot) == STALE)
     assert cluster.answers_after(refused, ApiKey.PRODUCE)[-1] is ErrorCode.NONE
 
 

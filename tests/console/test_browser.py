@@ -18,6 +18,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -102,6 +103,12 @@ class Browser:
     def find(self, selector: str) -> Any:
         """An element."""
         return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def click(self, selector: str) -> None:
+        """Click an element; where the page replaces it meanwhile, its successor."""
+        WebDriverWait(
+            self.driver, SECONDS_MAX, ignored_exceptions=[StaleElementReferenceException]
+        ).until(lambda _: self.find(selector).click() is None)
 
     def press(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
@@ -288,11 +295,11 @@ def test_keys_lead_everywhere(browser: Browser) -> None:
 
 def test_record_opens_beside_the_table(browser: Browser) -> None:
     browser.open("/topics/orders/records")
-    browser.find("tbody th a").click()
+    browser.click("tbody th a")
     browser.wait("#drawer", "The batch it lies in")
-    browser.find("#drawer .ways a:last-child").click()
+    browser.click("#drawer .ways a:last-child")
     browser.wait("#drawer", "00000000")
-    browser.find("[data-close-drawer]").click()
+    browser.click("[data-close-drawer]")
     assert browser.text("#drawer") == ""
     assert browser.troubles() == []
 
@@ -303,13 +310,13 @@ def test_times_are_shown_in_the_zone_of_the_viewer(browser: Browser) -> None:
     browser.open("/topics/orders/records")
     utc = browser.find("time").get_attribute("datetime")
     assert browser.find("time").text == utc.replace("T", " ").replace("Z", "")
-    browser.find("#zone").click()
+    browser.click("#zone")
     shown = browser.find("time").text
     assert (int(shown[11:13]) - int(utc[11:13])) % 24 == 9
     assert browser.text("#zone") == "Times in Asia/Tokyo"
     browser.open("/topics/orders/records")
     assert browser.text("#zone") == "Times in Asia/Tokyo"
-    browser.find("#zone").click()
+    browser.click("#zone")
 
 
 def test_record_that_is_produced_appears_where_it_is_followed(
@@ -324,7 +331,7 @@ def test_record_that_is_produced_appears_where_it_is_followed(
         return "<b>fresh</b>" in browser.text(".follow-rows")
 
     wait_until(appears)
-    browser.find("#pause").click()
+    browser.click("#pause")
     assert browser.text("#pause") == "Go on"
     assert browser.troubles() == []
 
@@ -338,30 +345,30 @@ def test_chart_is_drawn(browser: Browser) -> None:
 
 def test_fault_strikes_and_is_lifted_by_click(browser: Browser, walked: Console) -> None:
     browser.open("/test")
-    browser.find("select[name=fault] option[value=answer]").click()
-    browser.find("select[name=api] option[value=ListOffsets]").click()
-    browser.find("form[action='/test/faults'] select[name=broker] option[value='1']").click()
+    browser.click("select[name=fault] option[value=answer]")
+    browser.click("select[name=api] option[value=ListOffsets]")
+    browser.click("form[action='/test/faults'] select[name=broker] option[value='1']")
     browser.find("input[name=error]").send_keys("NOT_LEADER_OR_FOLLOWER")
     browser.find("input[name=times]").send_keys("1")
-    browser.find("form[action='/test/faults'] .primary").click()
+    browser.click("form[action='/test/faults'] .primary")
     browser.wait("#live", "answer ListOffsets")
     walked.page("/topics/orders")
     browser.wait("#live tbody td", "1")
     assert "kafka_cluster.broker(1).faults.add(faults.answer('ListOffsets'" in browser.text()
-    browser.find("button[aria-label^='Lift fault']").click()
+    browser.click("button[aria-label^='Lift fault']")
     browser.wait("#live", "None: every request is handled")
 
 
 def test_requests_are_paused_and_one_is_opened_whole(browser: Browser, walked: Console) -> None:
     walked.post("/topics/orders/produce", {"key": "one", "value": "more"})
     browser.open("/test/requests?api=Produce&topic=orders")
-    browser.find("#pause").click()
+    browser.click("#pause")
     assert browser.text("#pause") == "Go on"
-    browser.find("#list tbody a").click()
+    browser.click("#list tbody a")
     browser.wait("#drawer", "orders:")
     browser.wait("#drawer", "Correlation id")
     assert browser.complaints() == []
-    browser.find("#drawer a[href*='/view']").click()
+    browser.click("#drawer a[href*='/view']")
     browser.wait("h1", "Produce")
     assert browser.troubles() == []
 
@@ -389,11 +396,11 @@ def test_cut_link_is_on_the_map(walked: Console) -> None:
 
 def test_full_disk_is_on_the_map_until_it_is_freed_by_click(browser: Browser) -> None:
     browser.open("/test")
-    browser.find("article[aria-label='Broker 2'] button[value='fill-disk']").click()
+    browser.click("article[aria-label='Broker 2'] button[value='fill-disk']")
     browser.wait(".outages", "A disk of broker 2 is full")
     assert len(browser.driver.find_elements(By.CSS_SELECTOR, ".map circle.full")) == 1
     assert browser.complaints() == []
-    browser.find(".outages button").click()
+    browser.click(".outages button")
     browser.wait(".calm", "None: all brokers run and reach each other.")
     assert browser.driver.find_elements(By.CSS_SELECTOR, ".map circle.full") == []
 
@@ -405,12 +412,12 @@ def test_leader_is_moved_and_moved_back_by_click(browser: Browser, walked: Conso
 
     before = leader()
     browser.open("/test?topic=orders")
-    browser.find("button[aria-label^='Move partition 1 ']").click()
+    browser.click("button[aria-label^='Move partition 1 ']")
     browser.wait(".outages", f"The leader of orders:1 was moved from {before} to ")
     assert leader() not in (None, before)
     assert len(browser.driver.find_elements(By.CSS_SELECTOR, ".map .move")) == 1
     assert browser.complaints() == []
-    browser.find(".outages button").click()
+    browser.click(".outages button")
     browser.wait(".calm", "None: all brokers run and reach each other.")
     assert leader() == before
     assert browser.troubles() == []

@@ -220,7 +220,7 @@ def trust_broken_disks(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@found_by(9)
+@found_by(63)
 def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
     """A broker that was gone only between two looks was never gone."""
     real = BrokerChanges.registrations_changed
@@ -237,7 +237,7 @@ def miss_a_restart(patch: pytest.MonkeyPatch) -> None:
 # -- replication ------------------------------------------------------------------------------
 
 
-@found_by(8)
+@found_by(15)
 def never_truncate(patch: pytest.MonkeyPatch) -> None:
     """A follower is not told where the logs part, and goes on behind what it has."""
     patch.setattr(reading, "_diverging_epoch", lambda partition, requested: None)
