@@ -27,7 +27,7 @@ def handle_describe_producers(
     """Look every partition up on its own, and once."""
     response = messages.DescribeProducersResponse
     answer = response()
-    answered: set[TopicPartition] = set()
+    answered: dict[str, set[int]] = {}
     for topic in request.body.topics:
         refusal: KafkaError | None = None
         try:
@@ -35,14 +35,14 @@ def handle_describe_producers(
         except KafkaError as error:
             refusal = error.as_value()
         of_topic = response.TopicResponse(name=topic.name)
+        answered_of_topic = answered.setdefault(topic.name, set())
         for index in topic.partition_indexes:
             yield
-            topic_partition = TopicPartition(topic.name, index)
-            if topic_partition in answered:
+            if index in answered_of_topic:
                 continue
-            answered.add(topic_partition)
+            answered_of_topic.add(index)
             if refusal is None:
-                partition = yield from _describe(context, topic_partition)
+                partition = yield from _describe(context, TopicPartition(topic.name, index))
             else:
                 partition = response.PartitionResponse(
                     partition_index=index, error_code=refusal.code, error_message=refusal.message

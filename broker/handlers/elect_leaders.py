@@ -52,8 +52,10 @@ async def handle_elect_leaders(
         for topic in context.metadata_cache.get_all_topics():
             await pace.keep()
             by_topic[topic] = response.ReplicaElectionResult(topic=topic)
-    for (topic, partition), outcome in outcomes.items():
+    for topic_partition in list(outcomes):
         await pace.keep()
+        outcome = outcomes.pop(topic_partition)  # tens of thousands would be freed in one go
+        topic, partition = topic_partition
         if topic not in by_topic:
             by_topic[topic] = response.ReplicaElectionResult(topic=topic)
         by_topic[topic].partition_result.append(

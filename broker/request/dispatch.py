@@ -327,7 +327,9 @@ class Dispatcher:
             except Exception as error:
                 response = yield from _error_answer(request, _refusal_for(request, error))
             if not isinstance(response, Parked):
-                yield from request.answer_in_steps(response)
+                answering = request.answer_in_steps(response)
+                del response
+                yield from answering
         finally:
             if request.is_long:
                 self._in_steps.discard(request)
@@ -427,6 +429,7 @@ class Dispatcher:
             response = await run_in_steps(_error_answer(request, _refusal_for(request, error)))
         if not isinstance(response, Parked):
             work = request.answer_in_steps(response)
+            del response
             if take_step(work) is None:
                 await self._go_on(work, request.connection)
 

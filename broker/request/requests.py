@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
+from ...protocol.codec.types import Struct
 from ...runtime.clock import Clock
 from .route import FramePart, Route
 
@@ -278,7 +279,10 @@ class Request(Accountable, Generic[BodyT_co]):
             memo.learn(self, header, response)
 
     def answer_in_steps(self, response: Message) -> Steps[None]:
-        """The same, as work that yields after each element of an array."""
+        """The same, as work that yields after each element of an array.
+
+        The response is freed in steps, too, if its caller keeps no reference to it.
+        """
         assert self.buffers is None, f"{self!r} was answered twice"
         if self.connection.is_closed:
             return
@@ -297,6 +301,9 @@ class Request(Accountable, Generic[BodyT_co]):
         if self.memo is not None:
             memo, header = self.memo
             memo.learn(self, header, response)
+        kept: list[object] = [response]
+        del response
+        yield from _free_in_steps(kept)
 
     def answer_after(self, work: Steps[Message]) -> None:
         """Answer with what some work returns, in steps."""
@@ -307,8 +314,7 @@ class Request(Accountable, Generic[BodyT_co]):
         self.connection.dispatcher.answer_in_turn(self, work)
 
     def _work_and_answer(self, work: Steps[Message]) -> Steps[None]:
-        response = yield from work
-        yield from self.answer_in_steps(response)
+        yield from self.answer_in_steps((yield from work))
 
     def _complete(self, response: Message) -> tuple[Message, int]:
         """What hook and throttle make of a response, and for how long the connection is muted."""
@@ -396,6 +402,23 @@ class Request(Accountable, Generic[BodyT_co]):
             f"<{self.route.name} v{self.api_version} from {self.client_id!r} "
             f"at {self.connection.peer}, correlation id {self.correlation_id}>"
         )
+
+
+def _free_in_steps(kept: list[object]) -> Steps[None]:
+    """Give a message's memory back: that of 50,000 elements takes 20 ms in one go.
+
+    Args:
+        kept: holds the last reference to it; is emptied. Who else has one finds it unchanged.
+    """
+    while kept:
+        each = kept.pop()
+        if isinstance(each, Struct):
+            for slot in type(each).__slots__:
+                value = getattr(each, slot)
+                if type(value) is list and value and isinstance(value[0], Struct):
+                    kept += value
+        del each
+        yield
 
 
 class LongRequest(Request[BodyT_co]):

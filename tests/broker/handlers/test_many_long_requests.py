@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 
 from odradek.broker.request import dispatch, fetch_sessions
 from odradek.broker.request.dispatch import DECODED_BYTES_PER_BYTE, LONG_FRAME_BYTES
@@ -70,6 +71,7 @@ async def test_of_many_long_requests_few_are_decoded_at_a_time(
             nursery.start_soon(receive, client)
     assert [len(answer.topics[0].partitions) for answer in answers] == [PARTITIONS] * CLIENTS
     assert 0 < most <= AT_ONCE
+    await trio.testing.wait_all_tasks_blocked()  # the last answers are being freed, in steps
     assert bench.broker.dispatcher._decoded.used_bytes == 0
 
 

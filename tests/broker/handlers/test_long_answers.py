@@ -1,0 +1,72 @@
+"""Answers of many elements: their memory is given back in steps, as they are made in steps."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.protocol import messages
+from odradek.runtime import long_work
+from odradek.runtime.steps import ITEMS_AT_LEAST
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+PARTITIONS = 600
+Describe, Described = messages.DescribeProducersRequest, messages.DescribeProducersResponse
+Elect, Elected = messages.ElectLeadersRequest, messages.ElectLeadersResponse
+
+
+class Elements(trio.abc.Instrument):
+    """How many objects of a type there are after each step of a task."""
+
+    def __init__(self, element: type) -> None:
+        self.counts = [0]
+        self._element = element
+
+    def after_task_step(self, task: object) -> None:
+        self.counts.append(sum(type(each) is self._element for each in gc.get_objects()))
+
+
+@pytest.mark.parametrize(
+    ("request_", "element"),
+    [
+        (  # answered in steps
+            Describe(
+                topics=[Describe.TopicRequest(name="t", partition_indexes=list(range(PARTITIONS)))]
+            ),
+            Described.PartitionResponse,
+        ),
+        (  # answered by a task
+            Elect(
+                election_type=1,
+                topic_partitions=[
+                    Elect.TopicPartitions(topic="t", partitions=list(range(PARTITIONS)))
+                ],
+            ),
+            Elected.PartitionResult,
+        ),
+    ],
+    ids=["DescribeProducers", "ElectLeaders"],
+)
+async def test_an_answer_is_freed_in_steps(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, request_: Any, element: type
+) -> None:
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    elements = Elements(element)
+    trio.lowlevel.add_instrument(elements)
+    bench.client.send(request_, max(type(request_).versions))
+    while not bench.client.connection.output:
+        await bench.client.woken()
+    await trio.testing.wait_all_tasks_blocked()
+    trio.lowlevel.remove_instrument(elements)
+
+    counts = elements.counts
+    assert max(counts) == PARTITIONS
+    assert counts[-1] == 0
+    freed = [former - now for former, now in zip(counts, counts[1:], strict=False)]
+    assert 0 < max(freed) <= ITEMS_AT_LEAST
