@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -21,6 +21,9 @@ from .line_process import LineProcess
 JAVA_CLASS = "odradek.interop.ShareMembers"
 SECONDS_MAX = 120.0
 POLL_SECONDS = 0.2
+LOST_LOCK = ("InvalidRecordState", "INVALID_RECORD_STATE")
+"""How clients call the refusal of an acknowledgement that came too late: somebody else may have the
+record by now."""
 
 
 class Delivery(NamedTuple):
@@ -43,6 +46,8 @@ class ShareHistory:
         unanswered: the records of whose last delivery nothing is known: their acknowledgement was
             neither confirmed nor refused.
         failures: what should not happen to any member.
+        unknown: the records of which it may never be known whether they were accepted: a member
+            was killed, or a broker went, between an acknowledgement and its answer.
     """
 
     def __init__(self, delivery_count_max: int = 5) -> None:
@@ -51,6 +56,7 @@ class ShareHistory:
         self.refusals: list[str] = []
         self.unanswered: set[tuple[int, int]] = set()
         self.failures: list[str] = []
+        self.unknown: set[tuple[int, int]] = set()
         self.closed: set[str] = set()
         self._accepted: set[tuple[int, int]] = set()
         self._delivery_count_max = delivery_count_max
@@ -69,8 +75,10 @@ class ShareHistory:
                     self._confirmed(partition, offset)
             elif what == "refused":
                 self.refusals.append(line)
-                partition = int(details[1])
-                self.unanswered -= {(partition, int(offset)) for offset in details[2:]}
+                keys = {(int(details[1]), int(offset)) for offset in details[2:]}
+                self.unanswered -= keys
+                if not any(each in details[0] for each in LOST_LOCK):
+                    self.unknown |= keys
             elif what == "failed":
                 self.failures.append(line)
             elif what == "closed":
@@ -92,13 +100,17 @@ class ShareHistory:
         self.unanswered.discard((partition, offset))
         value = self.value_of(partition, offset)
         if not value.startswith(("release", "renew")):
+            if (partition, offset) in self._accepted:
+                self.failures.append(f"{value} was done with twice")
             self._accepted.add((partition, offset))
 
     def killed(self, member: str) -> None:
         """A member was killed: what it acknowledged last may be stored, and nobody hears of it."""
         with self._changed:
             last = {(each.partition, each.offset): each.member for each in self.deliveries}
-            self.unanswered -= {key for key, name in last.items() if name == member}
+            left = {key for key in self.unanswered if last[key] == member}
+            self.unanswered -= left
+            self.unknown |= left
             self._changed.notify_all()
 
     def value_of(self, partition: int, offset: int) -> str:
@@ -135,6 +147,25 @@ class ShareHistory:
     def check(self) -> None:
         """Nothing has gone wrong. Raises AssertionError."""
         assert not self.failures, self.failures
+
+    def check_all_done(self, values: Iterable[str]) -> None:
+        """The same, and each value was confirmed to be done with, as far as that can be known.
+
+        One that is released each time is done with when it was delivered as often as it may be.
+
+        Raises:
+            AssertionError: a value is not.
+        """
+        self.check()
+        counts = self.counts()
+        done = {self.value_of(*key) for key in self._accepted | self.unknown}
+        lost = [
+            value
+            for value in values
+            if value not in done
+            and not (value.startswith("release") and max(counts[value]) == self._delivery_count_max)
+        ]
+        assert not lost, f"{ {each: counts[each] for each in lost} }; {self._open()}"
 
 
 class ShareMembers(LineProcess):
@@ -176,8 +207,16 @@ class ShareMembers(LineProcess):
         self.wait_until_heard()
 
 
+def _acknowledge_type(value: str) -> AcknowledgeType:
+    if value.startswith("release"):
+        return AcknowledgeType.RELEASE
+    if value.startswith("reject"):
+        return AcknowledgeType.REJECT
+    return AcknowledgeType.ACCEPT
+
+
 class LibrdkafkaMember:
-    """One member that is librdkafka's share consumer, in a thread; it accepts every record.
+    """One member that is librdkafka's share consumer, in a thread, which does as the others do.
 
     A context manager, at whose end it leaves the group.
 
@@ -215,8 +254,9 @@ class LibrdkafkaMember:
                         self._say(f"failed {message.error()}")
                         continue
                     at = f"{message.partition()} {message.offset()} {message.delivery_count()}"
-                    self._say(f"read {at} {(message.value() or b'').decode()}")
-                    self._consumer.acknowledge(message, AcknowledgeType.ACCEPT)
+                    value = (message.value() or b"").decode()
+                    self._say(f"read {at} {value}")
+                    self._consumer.acknowledge(message, _acknowledge_type(value))
                 self._consumer.commit_sync()
             self._consumer.close()
         except KafkaException as error:

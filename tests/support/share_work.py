@@ -94,6 +94,12 @@ class ShareWork:
         self._send(values, _ANY_PARTITION)
         self.produced += values
 
+    def produce_to_each(self, value: str) -> None:
+        """Send one value to each partition, and wait until they are acknowledged."""
+        for partition in range(PARTITIONS):
+            self._send((f"{value}-{partition}",), partition)
+            self.produced.append(f"{value}-{partition}")
+
     def _send(self, values: tuple[str, ...], partition: int) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "log_level": 2})
         for value in values:

@@ -143,7 +143,8 @@ func (m *shareMember) flush(records []*kgo.Record) {
 	defer m.mutex.Unlock()
 	for _, record := range records {
 		if err := m.refused[record.Partition]; err != nil {
-			say("%s refused %T %d %d", m.name, err, record.Partition, record.Offset)
+			reason, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), " ", "-"), ":")
+			say("%s refused %s %d %d", m.name, reason, record.Partition, record.Offset)
 		} else {
 			say("%s acknowledged %d %d", m.name, record.Partition, record.Offset)
 		}
