@@ -55,6 +55,10 @@ class CoordinatorRuntime:
         self._has_appended = True
         return self.log.append(partition, records, on_complete, transaction)
 
+    def note_appended(self) -> None:
+        """Another coordinator may have appended for what is done now: that is flushed, too."""
+        self._has_appended = True
+
     def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call `callback` in `delay_ms`, and flush what it appends: no pass is under way then."""
         return self.timers.schedule(

@@ -7,6 +7,8 @@ Departures from Kafka: error messages have words of their own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
@@ -18,6 +20,7 @@ from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 from .share_group_heartbeat import check_served
 
+AlteredTopic = messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
 TopicAnswer = messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
 PartitionAnswer = messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
 
@@ -59,11 +62,7 @@ def handle_alter_share_group_offsets(
                     names[topic_id] = name
 
         def altered(answers: PartitionAnswers) -> None:
-            request.answer(
-                response(
-                    responses=[_topic(context, each, answers, refused) for each in body.topics]
-                )
-            )
+            request.answer_in_turn(_answer(context, body.topics, answers, refused))
 
         share.partitions.alter(group, offsets, names, altered)
     except KafkaError as refusal:
@@ -71,26 +70,30 @@ def handle_alter_share_group_offsets(
     return PARKED
 
 
-def _topic(
+def _answer(
     context: HandlerContext,
-    topic: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+    topics: Iterable[AlteredTopic],
     answers: PartitionAnswers,
     refused: dict[tuple[str, int], ErrorCode],
-) -> TopicAnswer:
-    name = topic.topic_name
-    topic_id = context.metadata_cache.topic_id(name)
-    answer = TopicAnswer(topic_name=name)
-    if topic_id is not None and any(
-        (name, each.partition_index) not in refused for each in topic.partitions
-    ):
-        answer.topic_id = topic_id
-    for each in topic.partitions:
-        number = each.partition_index
-        code = refused.get((name, number))
-        found = StateAnswer(code) if code else answers.get((topic_id or b"", number), StateAnswer())
-        answer.partitions.append(
-            PartitionAnswer(
-                partition_index=number, error_code=found.error, error_message=found.message
+) -> Steps[messages.AlterShareGroupOffsetsResponse | Parked]:
+    response = messages.AlterShareGroupOffsetsResponse()
+    for topic in topics:
+        name = topic.topic_name
+        topic_id = context.metadata_cache.topic_id(name)
+        answer = TopicAnswer(topic_name=name)
+        response.responses.append(answer)
+        for each in topic.partitions:
+            yield
+            number = each.partition_index
+            code = refused.get((name, number))
+            if code:
+                found = StateAnswer(code)
+            else:
+                found = answers.get((topic_id or b"", number), StateAnswer())
+                answer.topic_id = topic_id or answer.topic_id
+            answer.partitions.append(
+                PartitionAnswer(
+                    partition_index=number, error_code=found.error, error_message=found.message
+                )
             )
-        )
-    return answer
+    return response

@@ -31,11 +31,12 @@ def handle_consumer_group_describe(
     context: HandlerContext, request: Request[messages.ConsumerGroupDescribeRequest]
 ) -> Steps[messages.ConsumerGroupDescribeResponse]:
     """Describe every requested group, once."""
-    groups = yield from map_in_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
-        dict.fromkeys(request.body.group_ids),
-    )
-    return messages.ConsumerGroupDescribeResponse(groups=groups)
+    answer = messages.ConsumerGroupDescribeResponse()
+    for group_id in dict.fromkeys(request.body.group_ids):
+        yield
+        group = _describe(context, request, group_id)
+        answer.groups.append((yield from _described(context, request, group)))
+    return answer
 
 
 def _describe(
@@ -62,7 +63,8 @@ def _described(
     context: HandlerContext,
     request: Request[messages.ConsumerGroupDescribeRequest],
     group: ConsumerGroupDescription,
-) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
+) -> Steps[messages.ConsumerGroupDescribeResponse.DescribedGroup]:
+    members = yield from map_in_steps(_member, group.members)
     return messages.ConsumerGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,
@@ -71,7 +73,7 @@ def _described(
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor_name,
-        members=[_member(described) for described in group.members],
+        members=members,
         authorized_operations=reported_group_operations(
             context,
             request,

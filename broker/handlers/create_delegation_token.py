@@ -13,6 +13,8 @@ from ...common.errors import ErrorCode, KafkaError
 from ...controller.fenced_store import kafka_error_of
 from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import map_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_task
 from ..request.requests import Request
@@ -47,10 +49,12 @@ async def handle_create_delegation_token(
         answer.error_code = refusal
         answer.issue_timestamp_ms = answer.expiry_timestamp_ms = answer.max_timestamp_ms = NO_TIME
         return answer
-    renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in body.renewers)
+    renewers = await run_in_steps(
+        map_in_steps(lambda each: f"{each.principal_type}:{each.principal_name}", body.renewers)
+    )
     try:
         tokens = enabled_tokens(context)
-        token = await tokens.create(owner, requester, renewers, body.max_lifetime_ms)
+        token = await tokens.create(owner, requester, tuple(renewers), body.max_lifetime_ms)
     except (KafkaError, MetadataStoreError) as error:
         answer.error_code = kafka_error_of(error).code
         return answer

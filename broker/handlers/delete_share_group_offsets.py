@@ -49,11 +49,18 @@ def handle_delete_share_group_offsets(
         deleted_ids = [each.topic_id for each in topics if not each.error_code]
 
         def deleted(error: ErrorCode) -> None:
-            for answer in topics:
-                answer.error_code = answer.error_code or error
-            request.answer(response(responses=topics))
+            request.answer_in_turn(_answer(topics, error))
 
         share.partitions.forget_topics(group, deleted_ids, deleted)
     except KafkaError as refusal:
         return response(error_code=refusal.code, error_message=refusal.message)
     return PARKED
+
+
+def _answer(
+    topics: list[TopicAnswer], error: ErrorCode
+) -> Steps[messages.DeleteShareGroupOffsetsResponse | Parked]:
+    for answer in topics:
+        yield
+        answer.error_code = answer.error_code or error
+    return messages.DeleteShareGroupOffsetsResponse(responses=topics)

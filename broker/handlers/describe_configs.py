@@ -71,7 +71,7 @@ def handle_describe_configs(
             raise default_error(ErrorCode.INVALID_REQUEST)
     answer = messages.DescribeConfigsResponse()
     answer_bytes = 0
-    for resource in _once(body.resources):
+    for resource in (yield from _once(body.resources)):
         yield
         try:
             if answer_bytes > ANSWER_BYTES_MAX:
@@ -86,16 +86,14 @@ def handle_describe_configs(
     return answer
 
 
-def _once(resources: Iterable[Resource]) -> Iterable[Resource]:
+def _once(resources: Iterable[Resource]) -> Steps[Iterable[Resource]]:
     """The resources, but for those that are repeated with the same keys."""
-    return {
-        (
-            resource.resource_type,
-            resource.resource_name,
-            frozenset(resource.configuration_keys or ()),
-        ): resource
-        for resource in resources
-    }.values()
+    once: dict[tuple[int, str, frozenset[str]], Resource] = {}
+    for resource in resources:
+        yield
+        keys = frozenset(resource.configuration_keys or ())
+        once[resource.resource_type, resource.resource_name, keys] = resource
+    return once.values()
 
 
 def _size(setting: Setting) -> int:

@@ -36,11 +36,12 @@ def handle_describe_groups(
     context: HandlerContext, request: Request[messages.DescribeGroupsRequest]
 ) -> Steps[messages.DescribeGroupsResponse]:
     """Describe every requested group, once."""
-    groups = yield from map_in_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
-        dict.fromkeys(request.body.groups),
-    )
-    return messages.DescribeGroupsResponse(groups=groups)
+    answer = messages.DescribeGroupsResponse()
+    for group_id in dict.fromkeys(request.body.groups):
+        yield
+        group = _describe(context, request, group_id)
+        answer.groups.append((yield from _described(context, request, group)))
+    return answer
 
 
 def _describe(
@@ -56,7 +57,7 @@ def _describe(
 
 def _described(
     context: HandlerContext, request: Request[messages.DescribeGroupsRequest], group: DescribedGroup
-) -> messages.DescribeGroupsResponse.DescribedGroup:
+) -> Steps[messages.DescribeGroupsResponse.DescribedGroup]:
     response = messages.DescribeGroupsResponse
     error, error_message = group.error, None
     if error is ErrorCode.GROUP_ID_NOT_FOUND:
@@ -64,6 +65,17 @@ def _described(
             error = ErrorCode.NONE
         else:
             error_message = group.error_message
+    members = yield from map_in_steps(
+        lambda member: response.DescribedGroupMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=member.metadata,
+            member_assignment=member.assignment,
+        ),
+        group.members,
+    )
     return response.DescribedGroup(
         error_code=error,
         error_message=error_message,
@@ -71,17 +83,7 @@ def _described(
         group_state=group.state,
         protocol_type=group.protocol_type,
         protocol_data=group.protocol_name,
-        members=[
-            response.DescribedGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                member_metadata=member.metadata,
-                member_assignment=member.assignment,
-            )
-            for member in group.members
-        ],
+        members=members,
         authorized_operations=reported_group_operations(
             context,
             request,

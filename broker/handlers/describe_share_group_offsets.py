@@ -4,12 +4,15 @@ Behaviour: each group for itself; without topics, all that it has read and that 
 describe. The share coordinators say it. A partition that the group has not begun has offset -1.
 Version notes: 1 tells how many records are still to be read (KIP-1226).
 How many that is, is -1 where the leader does not say.
+Departures from Kafka: a partition that is named again for a group is answered once, and so is a
+group all of whose partitions are; groups behind 100,000 partitions are POLICY_VIOLATION.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
@@ -26,130 +29,205 @@ from .share_group_heartbeat import check_served
 UNKNOWN_LAG = -1
 FIRST_VERSION_WITH_LAG = 1
 NOT_BEGUN = StateAnswer()
-TopicAnswer = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
-PartitionAnswer = (
-    messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+PARTITIONS_MAX = 100_000
+"""Groups behind so many are refused: nobody's memory goes for one answer."""
+TOO_MUCH_FOR_ONE_ANSWER = "The answer would be too large: describe fewer groups in a request."
+
+DescribeRequest: TypeAlias = Request[messages.DescribeShareGroupOffsetsRequest]
+RequestedGroup: TypeAlias = (
+    messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 )
+RequestedTopics: TypeAlias = (
+    list[messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic] | None
+)
+Response = messages.DescribeShareGroupOffsetsResponse
+GroupAnswer = Response.DescribeShareGroupOffsetsResponseGroup
+TopicAnswer = Response.DescribeShareGroupOffsetsResponseTopic
+PartitionAnswer = Response.DescribeShareGroupOffsetsResponsePartition
 Ends = Mapping[TopicPartition, int | None]
-GroupAnswer = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+
+
+class DescribedTopic(NamedTuple):
+    """A topic of a group, and which of its partitions are answered, all with `error` if any."""
+
+    name: str
+    topic_id: bytes | None
+    partitions: Sequence[int]
+    error: ErrorCode = ErrorCode.NONE
+
+
+class DescribedGroup(NamedTuple):
+    """What is known of a group: a refusal, or where it stands."""
+
+    group_id: str
+    refusal: KafkaError | None
+    topics: Sequence[DescribedTopic] = ()
+    answers: PartitionAnswers = {}  # noqa: RUF012  # of a group that was refused, and read only
 
 
 @in_steps
 def handle_describe_share_group_offsets(
-    context: HandlerContext, request: Request[messages.DescribeShareGroupOffsetsRequest]
+    context: HandlerContext, request: DescribeRequest
 ) -> Steps[messages.DescribeShareGroupOffsetsResponse | Parked]:
     """Describe every requested group; answer when the last is known."""
-    response = messages.DescribeShareGroupOffsetsResponse
-    groups = request.body.groups
-    described: dict[int, GroupAnswer] = {}
-    reports_lag = request.api_version >= FIRST_VERSION_WITH_LAG
+    requested = yield from _once(request.body.groups)
+    if not requested:
+        return Response()
+    described: dict[int, DescribedGroup] = {}
 
-    def put(index: int, answer: GroupAnswer) -> None:
-        described[index] = answer
-        if len(described) == len(groups):
-            request.answer(response(groups=[described[each] for each in range(len(groups))]))
+    def put(index: int, group: DescribedGroup) -> None:
+        described[index] = group
+        if len(described) == len(requested):
+            groups = [described[each] for each in range(len(requested))]
+            request.answer_in_turn(_find_ends(context, request, groups))
 
     def known(
-        index: int,
-        group_id: str,
-        topics: list[tuple[TopicAnswer, Iterable[int]]],
-        answers: PartitionAnswers,
+        index: int, group_id: str, topics: list[DescribedTopic], answers: PartitionAnswers
     ) -> None:
-        def ends_known(ends: Ends) -> None:
-            found = [_answer(topic, numbers, answers, ends) for topic, numbers in topics]
-            put(index, GroupAnswer(group_id=group_id, topics=found))
+        put(index, DescribedGroup(group_id, None, topics, answers))
 
-        begun = {
-            TopicPartition(topic.topic_name, number)
-            for topic, numbers in topics
-            for number in numbers
-            if (topic.topic_id, number) in answers
-        }
-        context.coordinators.end_offsets.find(begun if reports_lag else (), ends_known)
-
-    if not groups:
-        return response()
-    for index, requested in enumerate(groups):
+    count = 0
+    for index, (group_id, wanted) in enumerate(requested):
         yield
         try:
             check_served(context)
-            if not context.authorize(request, "DESCRIBE", "GROUP", requested.group_id):
+            if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            if count > PARTITIONS_MAX:
+                raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MUCH_FOR_ONE_ANSWER)
             share = context.coordinators.group.share
-            group = share.find(requested.group_id)
-            topics = _topics(context, request, group, requested.topics)
-            keys: list[PartitionKey] = [
-                (topic.topic_id, number)
-                for topic, numbers in topics
-                for number in numbers
-                if not topic.partitions and group.now.is_initialized(topic.topic_id, number)
-            ]
-            share.partitions.describe(
-                group, keys, partial(known, index, requested.group_id, topics)
-            )
+            group = share.find(group_id)
+            if wanted is None:
+                topics = _all_topics(context, request, group)
+            else:
+                topics = yield from _topics(context, request, wanted)
+            keys = yield from _begun(group, topics)
+            count += sum(len(topic.partitions) for topic in topics)
+            share.partitions.describe(group, keys, partial(known, index, group_id, topics))
         except KafkaError as refusal:
-            put(
-                index,
-                GroupAnswer(
-                    group_id=requested.group_id,
-                    error_code=refusal.code,
-                    error_message=refusal.message,
-                ),
-            )
+            put(index, DescribedGroup(group_id, refusal.as_value()))
     return PARKED
 
 
-def _topics(
-    context: HandlerContext,
-    request: Request[messages.DescribeShareGroupOffsetsRequest],
-    group: ShareGroup,
-    requested: Iterable[
-        messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic
+def _once(
+    groups: Iterable[RequestedGroup],
+) -> Steps[list[tuple[str, dict[str, dict[int, None]] | None]]]:
+    """The groups, but for what is requested of them again.
+
+    Returns:
+        Each group with its topics and their partitions; None: with all that it has read.
+    """
+    once: list[tuple[str, dict[str, dict[int, None]] | None]] = []
+    all_of: set[str] = set()
+    some_of: dict[str, dict[str, dict[int, None]]] = {}
+    for group in groups:
+        yield
+        group_id = group.group_id
+        if group.topics is None:
+            if group_id not in all_of:
+                all_of.add(group_id)
+                once.append((group_id, None))
+            continue
+        if group_id not in some_of:
+            some_of[group_id] = {}
+            once.append((group_id, some_of[group_id]))
+        for topic in group.topics:
+            numbers = some_of[group_id].setdefault(topic.topic_name, {})
+            for number in topic.partitions:
+                yield
+                numbers[number] = None
+    return once
+
+
+def _all_topics(
+    context: HandlerContext, request: DescribeRequest, group: ShareGroup
+) -> list[DescribedTopic]:
+    """All that a group has read and that the client may describe."""
+    return [
+        DescribedTopic(topic.name, topic_id, sorted(topic.partitions))
+        for topic_id, topic in group.now.initialized.items()
+        if context.metadata_cache.topic_name(topic_id) == topic.name
+        and context.admission.is_allowed(request, "DESCRIBE", "TOPIC", topic.name)
     ]
-    | None,
-) -> list[tuple[TopicAnswer, Iterable[int]]]:
-    """The topics to be answered, each with its partitions; those refused are answered already."""
-    cache = context.metadata_cache
-    if requested is None:
-        return [
-            (TopicAnswer(topic_name=topic.name, topic_id=topic_id), sorted(topic.partitions))
-            for topic_id, topic in group.now.initialized.items()
-            if cache.topic_name(topic_id) == topic.name
-            and context.admission.is_allowed(request, "DESCRIBE", "TOPIC", topic.name)
-        ]
-    topics: list[tuple[TopicAnswer, Iterable[int]]] = []
-    for each in requested:
+
+
+def _topics(
+    context: HandlerContext, request: DescribeRequest, wanted: Mapping[str, Mapping[int, None]]
+) -> Steps[list[DescribedTopic]]:
+    topics: list[DescribedTopic] = []
+    for name, numbers in wanted.items():
+        yield
         error = ErrorCode.NONE
-        topic_id = cache.topic_id(each.topic_name)
-        if not context.authorize(request, "DESCRIBE", "TOPIC", each.topic_name):
+        topic_id = context.metadata_cache.topic_id(name)
+        if not context.authorize(request, "DESCRIBE", "TOPIC", name):
             error, topic_id = ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
         elif topic_id is None:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        answer = TopicAnswer(topic_name=each.topic_name)
-        if topic_id is not None:
-            answer.topic_id = topic_id
-        if error:
-            answer.partitions = [
-                PartitionAnswer(partition_index=number, error_code=error)
-                for number in each.partitions
-            ]
-        topics.append((answer, each.partitions))
+        topics.append(DescribedTopic(name, topic_id, list(numbers), error))
     return topics
 
 
+def _begun(group: ShareGroup, topics: Iterable[DescribedTopic]) -> Steps[list[PartitionKey]]:
+    """The partitions of which the share coordinators know something."""
+    keys: list[PartitionKey] = []
+    for topic in topics:
+        if topic.topic_id is None:
+            continue
+        for number in topic.partitions:
+            yield
+            if group.now.is_initialized(topic.topic_id, number):
+                keys.append((topic.topic_id, number))
+    return keys
+
+
+def _find_ends(
+    context: HandlerContext, request: DescribeRequest, groups: Sequence[DescribedGroup]
+) -> Steps[messages.DescribeShareGroupOffsetsResponse | Parked]:
+    """Answer, once it is known where the partitions end, for versions that tell the lag."""
+    ends: set[TopicPartition] = set()
+    if request.api_version >= FIRST_VERSION_WITH_LAG:
+        for group in groups:
+            for topic in group.topics:
+                for number in topic.partitions:
+                    yield
+                    if (topic.topic_id, number) in group.answers:
+                        ends.add(TopicPartition(topic.name, number))
+    if not ends:
+        return (yield from _answer(groups, {}))
+
+    def found(ends: Ends) -> None:
+        request.answer_in_turn(_answer(groups, ends))
+
+    yield from context.coordinators.end_offsets.find(ends, found)
+    return PARKED
+
+
 def _answer(
-    topic: TopicAnswer, numbers: Iterable[int], answers: PartitionAnswers, ends: Ends
-) -> TopicAnswer:
-    if not topic.partitions:
-        topic.partitions = [
-            _partition(
-                number,
-                answers.get((topic.topic_id, number), NOT_BEGUN),
-                ends.get(TopicPartition(topic.topic_name, number)),
-            )
-            for number in numbers
-        ]
-    return topic
+    groups: Iterable[DescribedGroup], ends: Ends
+) -> Steps[messages.DescribeShareGroupOffsetsResponse | Parked]:
+    answer = Response()
+    for group in groups:
+        yield
+        described = GroupAnswer(group_id=group.group_id)
+        answer.groups.append(described)
+        if group.refusal is not None:
+            described.error_code = group.refusal.code
+            described.error_message = group.refusal.message
+        for topic in group.topics:
+            of_topic = TopicAnswer(topic_name=topic.name)
+            described.topics.append(of_topic)
+            if topic.topic_id is not None:
+                of_topic.topic_id = topic.topic_id
+            for number in topic.partitions:
+                yield
+                if topic.error:
+                    partition = PartitionAnswer(partition_index=number, error_code=topic.error)
+                else:
+                    state = group.answers.get((topic.topic_id or b"", number), NOT_BEGUN)
+                    end = ends.get(TopicPartition(topic.name, number))
+                    partition = _partition(number, state, end)
+                of_topic.partitions.append(partition)
+    return answer
 
 
 def _partition(number: int, answer: StateAnswer, end: int | None) -> PartitionAnswer:

@@ -14,7 +14,7 @@ from ...metadata_store.errors import MetadataStoreError
 from ...protocol import messages
 from ...protocol.sasl.scram import ScramMechanism
 from ...runtime.long_work import run_in_steps
-from ...runtime.steps import count_in_steps, map_in_steps
+from ...runtime.steps import Steps, count_in_steps, map_in_steps
 from ..dynamic_config.scram_admin import scram_iterations
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -30,7 +30,7 @@ async def handle_describe_user_scram_credentials(
 ) -> messages.DescribeUserScramCredentialsResponse:
     """Describe the credentials of the users named, or of all."""
     if not context.authorize(request, "DESCRIBE", "CLUSTER", CLUSTER_NAME):
-        return _unauthorized(len(request.body.users or ()))
+        return await run_in_steps(_unauthorized(len(request.body.users or ())))
     users = request.body.users or ()
     counts = await run_in_steps(count_in_steps(each.name for each in users))
     once = [name for name, count in counts.items() if count == 1]
@@ -49,13 +49,12 @@ async def handle_describe_user_scram_credentials(
     )
 
 
-def _unauthorized(count: int) -> messages.DescribeUserScramCredentialsResponse:
+def _unauthorized(count: int) -> Steps[messages.DescribeUserScramCredentialsResponse]:
     """The refusal, which also stands in as many results, without the users' names."""
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     result = Response.DescribeUserScramCredentialsResult
-    return Response(
-        error_code=code, results=[result(user="", error_code=code) for _ in range(count)]
-    )
+    results = yield from map_in_steps(lambda _: result(user="", error_code=code), range(count))
+    return Response(error_code=code, results=results)
 
 
 def _result(

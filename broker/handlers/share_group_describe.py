@@ -26,11 +26,12 @@ def handle_share_group_describe(
     context: HandlerContext, request: Request[messages.ShareGroupDescribeRequest]
 ) -> Steps[messages.ShareGroupDescribeResponse]:
     """Describe every requested group, once."""
-    groups = yield from map_in_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
-        dict.fromkeys(request.body.group_ids),
-    )
-    return messages.ShareGroupDescribeResponse(groups=groups)
+    answer = messages.ShareGroupDescribeResponse()
+    for group_id in dict.fromkeys(request.body.group_ids):
+        yield
+        group = _describe(context, request, group_id)
+        answer.groups.append((yield from _described(context, request, group)))
+    return answer
 
 
 def _describe(
@@ -53,7 +54,8 @@ def _described(
     context: HandlerContext,
     request: Request[messages.ShareGroupDescribeRequest],
     group: ShareGroupDescription,
-) -> messages.ShareGroupDescribeResponse.DescribedGroup:
+) -> Steps[messages.ShareGroupDescribeResponse.DescribedGroup]:
+    members = yield from map_in_steps(_member, group.members)
     return messages.ShareGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,
@@ -62,7 +64,7 @@ def _described(
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name="" if group.error else ASSIGNOR_NAME,
-        members=[_member(each) for each in group.members],
+        members=members,
         authorized_operations=reported_group_operations(
             context,
             request,

@@ -32,11 +32,12 @@ def handle_streams_group_describe(
     context: HandlerContext, request: Request[messages.StreamsGroupDescribeRequest]
 ) -> Steps[messages.StreamsGroupDescribeResponse]:
     """Describe every requested group, once."""
-    groups = yield from map_in_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
-        dict.fromkeys(request.body.group_ids),
-    )
-    return messages.StreamsGroupDescribeResponse(groups=groups)
+    answer = messages.StreamsGroupDescribeResponse()
+    for group_id in dict.fromkeys(request.body.group_ids):
+        yield
+        group = _describe(context, request, group_id)
+        answer.groups.append((yield from _described(context, request, group)))
+    return answer
 
 
 def _describe(
@@ -65,7 +66,8 @@ def _described(
     context: HandlerContext,
     request: Request[messages.StreamsGroupDescribeRequest],
     group: StreamsGroupDescription,
-) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
+) -> Steps[messages.StreamsGroupDescribeResponse.DescribedGroup]:
+    members = yield from map_in_steps(_member, group.members)
     return messages.StreamsGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,
@@ -74,7 +76,7 @@ def _described(
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         topology=None if group.topology is None else _topology(group.topology),
-        members=[_member(each) for each in group.members],
+        members=members,
         authorized_operations=reported_group_operations(
             context,
             request,

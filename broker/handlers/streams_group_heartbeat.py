@@ -57,8 +57,11 @@ def handle_streams_group_heartbeat(
         topology = None
         if body.topology is not None:
             yield from _check_topics(context, request, body.topology)
-            topology = read_topology(body.topology)
+            topology = yield from read_topology(body.topology)
         tags, endpoint = body.client_tags, body.user_endpoint
+        active = yield from _tasks(body.active_tasks)
+        standby = yield from _tasks(body.standby_tasks)
+        warmup = yield from _tasks(body.warmup_tasks)
         context.coordinators.group.streams.heartbeat(
             StreamsHeartbeat(
                 body.group_id,
@@ -69,9 +72,9 @@ def handle_streams_group_heartbeat(
                 body.rack_id,
                 body.rebalance_timeout_ms,
                 topology,
-                _tasks(body.active_tasks),
-                _tasks(body.standby_tasks),
-                _tasks(body.warmup_tasks),
+                active,
+                standby,
+                warmup,
                 body.process_id,
                 None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
                 None
@@ -137,11 +140,12 @@ def _check_topics(
 
 def _tasks(
     reported: Sequence[messages.StreamsGroupHeartbeatRequest.TaskIds] | None,
-) -> TaskSets | None:
+) -> Steps[TaskSets | None]:
     if reported is None:
         return None
     tasks: dict[str, set[int]] = {}
     for each in reported:  # which may name a subtopology more than once
+        yield
         tasks.setdefault(each.subtopology_id, set()).update(each.partitions)
     return task_sets(tasks)
 

@@ -16,6 +16,8 @@ from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...controller.feature_levels import FeatureUpdate
 from ...protocol import messages
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import map_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -42,20 +44,28 @@ async def _update(
     context: HandlerContext, request: Request[messages.UpdateFeaturesRequest]
 ) -> messages.UpdateFeaturesResponse:
     body = request.body
+    updates = await run_in_steps(
+        map_in_steps(
+            lambda update: FeatureUpdate(
+                update.feature, update.max_version_level, update.upgrade_type
+            ),
+            body.feature_updates,
+        )
+    )
     await context.controller.update_features(
-        [
-            FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
-            for update in body.feature_updates
-        ],
+        updates,
         validate_only=body.validate_only,
         timeout_ms=body.timeout_ms,
     )
     response = messages.UpdateFeaturesResponse()
     if request.api_version <= LAST_VERSION_WITH_RESULTS:
-        response.results = [
-            messages.UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=update.feature, error_message=DEFAULT_TEXTS[ErrorCode.NONE]
+        result = messages.UpdateFeaturesResponse.UpdatableFeatureResult
+        response.results = await run_in_steps(
+            map_in_steps(
+                lambda update: result(
+                    feature=update.name, error_message=DEFAULT_TEXTS[ErrorCode.NONE]
+                ),
+                updates,
             )
-            for update in body.feature_updates
-        ]
+        )
     return response

@@ -17,6 +17,7 @@ from ...metadata.metadata_cache import MetadataCache
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...replication.replica_manager import ReplicaManager
+from ...runtime.steps import Steps
 from .broker_channel import BatchSender, BrokerChannels, ChannelTasks
 
 VERSION = 6
@@ -62,8 +63,10 @@ class EndOffsets:
             ),
         )
 
-    def find(self, partitions: Collection[TopicPartition], respond: EndOffsetsCallback) -> None:
-        """Look them up; what cannot be found is not tried again.
+    def find(
+        self, partitions: Collection[TopicPartition], respond: EndOffsetsCallback
+    ) -> Steps[None]:
+        """Look them up, as work that yields after each; what cannot be found is not tried again.
 
         Args:
             partitions: each once.
@@ -89,6 +92,7 @@ class EndOffsets:
                 found(each, None)
             else:
                 self._channels.put(state.leader, Wanted(each, found))
+            yield
 
     async def _exchange(self, connection: Connection, items: list[Wanted]) -> None:
         """Look some up at their leader. Raises ClientError."""

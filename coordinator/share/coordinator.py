@@ -283,6 +283,7 @@ class ShareCoordinator:
         record = update_record(write.key, state.snapshot_epoch, after.leader_epoch, write)
         known.state = after
         known.updates += 1
+        known.is_cold = False
         self._append(shard, [record], answer, respond)
 
     def _put_snapshot(
@@ -345,17 +346,23 @@ class ShareCoordinator:
             self._prune(shard.partition, offset)
 
     def _snapshot_cold(self, shard: ShareShard) -> None:
+        """Give share partitions that rest a newer snapshot: the oldest is where pruning ends.
+
+        Where all have rested since their last one it would help nobody. As Kafka's
+        ShareCoordinatorShard.snapshotColdPartitions.
+        """
+        if all(each.is_cold for each in shard.states.values()):
+            return
         now_ms = self._runtime.clock.now_ms()
         due_ms = now_ms - self._settings.cold_interval_ms
         cold = [
-            (key, known)
-            for key, known in shard.states.items()
-            if known.state.write_ms < due_ms and known.updates
+            (key, known) for key, known in shard.states.items() if known.state.write_ms <= due_ms
         ]
         for key, known in cold[:SNAPSHOTS_PER_PASS]:
             state = known.state
             after = state._replace(snapshot_epoch=state.snapshot_epoch + 1, write_ms=now_ms)
             self._put_snapshot(shard, key, after, StateAnswer(), _ignore)
+            shard.states[key].is_cold = True
 
     # -- leadership and running -------------------------------------------------------------
 

@@ -98,14 +98,16 @@ class ReplayedState:
     Attributes:
         updates: how many there were since the last snapshot.
         snapshot_offset: where the last snapshot is in the log.
+        is_cold: whether that was made only because nothing had changed for long.
     """
 
-    __slots__ = ("snapshot_offset", "state", "updates")
+    __slots__ = ("is_cold", "snapshot_offset", "state", "updates")
 
     def __init__(self, state: ShareState, snapshot_offset: int) -> None:
         self.state = state
         self.updates = 0
         self.snapshot_offset = snapshot_offset
+        self.is_cold = False
 
 
 def replay(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from itertools import pairwise
 
@@ -130,6 +131,7 @@ class Bench:
     def __init__(self) -> None:
         self.log = MemoryLog()
         self.clock = ManualClock(1_700_000_000_000)
+        self.settings = ShareCoordinatorSettings(updates_per_snapshot=3)
         self.pruned: list[tuple[int, int]] = []
         self.restart()
 
@@ -138,7 +140,7 @@ class Bench:
         self.timers = Timers()
         self.coordinator = ShareCoordinator(
             CoordinatorRuntime(self.clock, self.timers, self.log),
-            ShareCoordinatorSettings(updates_per_snapshot=3),
+            self.settings,
             lambda: PARTITIONS,
             lambda topic_id: 4 if topic_id == KEY.topic_id else None,
             lambda partition, offset: self.pruned.append((partition, offset)),
@@ -249,6 +251,41 @@ def test_what_snapshots_have_replaced_is_removed(bench: Bench) -> None:
     answer = bench.do(ReadState(KEY, 5))
     assert by_offset(tuple(answer.batches)) == dict.fromkeys(range(9), (2, 1))
     assert len(kept) <= 3
+
+
+def test_a_share_partition_that_rests_does_not_keep_what_others_have_replaced(
+    bench: Bench,
+) -> None:
+    number = bench.coordinator.partition_for(KEY.text)
+    quiet = next(
+        key
+        for key in (KEY._replace(group_id=f"quiet-{each}") for each in itertools.count())
+        if bench.coordinator.partition_for(key.text) == number
+    )
+    assert bench.do(InitializeState(quiet, 1)).error is ErrorCode.NONE
+    for _ in range(4):
+        for offset in range(9):
+            bench.write(StateBatch(offset, offset, 2, 1))
+        bench.clock.advance(bench.settings.cold_interval_ms)
+        bench.coordinator.prune()
+        bench.log.flush()
+
+    (*_, (_, offset)) = bench.pruned
+    kept = [each for each in bench.log.batches[number] if each.next_offset > offset]
+    assert len(kept) <= 9 + 3
+    bench.log.batches[number] = kept
+    bench.restart()
+    assert bench.do(ReadState(quiet, 5)).error is ErrorCode.NONE
+
+
+def test_while_all_share_partitions_rest_nothing_is_written(bench: Bench) -> None:
+    for _ in range(3):
+        bench.clock.advance(bench.settings.cold_interval_ms)
+        bench.coordinator.prune()
+        bench.log.flush()
+
+    number = bench.coordinator.partition_for(KEY.text)
+    assert len(bench.log.batches[number]) == 2 + 1  # begun and read; and one snapshot
 
 
 def test_a_deleted_share_partition_is_forgotten(bench: Bench) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from ....common.errors import ErrorCode, KafkaError
+from ....runtime.long_work import take_step
+from ....runtime.steps import Steps
 from ...share.operations import (
     DeleteState,
     InitializeState,
@@ -163,7 +165,7 @@ class SharePartitions:
     def describe(
         self, group: ShareGroup, partitions: Collection[PartitionKey], respond: AnswersCallback
     ) -> None:
-        """Read where a group stands in some partitions."""
+        """Read where a group stands in some partitions, each named once."""
         operations: list[Operation] = [
             ReadStateSummary(SharePartitionKey(group.group_id, *key)) for key in partitions
         ]
@@ -189,10 +191,13 @@ class SharePartitions:
         write = ShareGroupWrite(group)
         now = group.now
         write.put_epoch(now.epoch + 1, now.metadata_hash)
-        begun: dict[bytes, SharedTopic] = {}
+        numbers: dict[bytes, set[int]] = {}
         for topic_id, number in offsets:
-            numbers = begun[topic_id].partitions if topic_id in begun else frozenset()
-            begun[topic_id] = SharedTopic(names[topic_id], numbers | {number})
+            numbers.setdefault(topic_id, set()).add(number)
+        begun = {
+            topic_id: SharedTopic(names[topic_id], frozenset(each))
+            for topic_id, each in numbers.items()
+        }
         write.put_share_partitions(
             _reduced(now.initializing, begun), _united(now.initialized, begun), now.deleting
         )
@@ -248,7 +253,10 @@ class SharePartitions:
         self._submit(operations, deleted)
 
     def _submit(self, operations: Collection[Operation], respond: AnswersCallback) -> None:
-        """Have all done, and respond when the last is."""
+        """Have all done, of different share partitions, and respond when the last is.
+
+        Topics may have thousands of partitions: others have a turn in between.
+        """
         answers: PartitionAnswers = {}
         if not operations:
             respond(answers)
@@ -259,8 +267,15 @@ class SharePartitions:
             if len(answers) == len(operations):
                 respond(answers)
 
-        for operation in operations:
-            self._persister.submit(operation, partial(answered, operation.key))
+        def submit_all() -> Steps[None]:
+            for operation in operations:
+                self._persister.submit(operation, partial(answered, operation.key))
+                self._runtime.note_appended()  # by the share coordinator, if it is here
+                yield
+
+        work = submit_all()
+        if take_step(work) is None:
+            self._runtime.schedule(0, partial(self._runtime.run_in_steps, work))
 
 
 def _require_empty(group: ShareGroup) -> None:

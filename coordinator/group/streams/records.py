@@ -14,6 +14,7 @@ from ....protocol import internal as schemas
 from ....protocol.errors import ProtocolError
 from ....protocol.internal.versioned import CONSUMER_OFFSETS
 from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
+from ....runtime.steps import run_at_once
 from ...log import CoordinatorRecord
 from ..consumer.group_write import Write, without
 from ..records import coordinator_record, read_of_kinds
@@ -323,7 +324,7 @@ def _replay_topology(
     _key: schemas.StreamsGroupTopologyKey,
     value: schemas.StreamsGroupTopologyValue | None,
 ) -> StreamsGroupImage:
-    return now._replace(topology=None if value is None else read_topology(value))
+    return now._replace(topology=None if value is None else run_at_once(read_topology(value)))
 
 
 def _replay_member(

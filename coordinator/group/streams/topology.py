@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol import internal as schemas
 from ....protocol import messages
+from ....runtime.steps import Steps
 from ..records import fits_string
 
 
@@ -101,8 +102,8 @@ class Topology(NamedTuple):
 
 def read_topology(
     reported: messages.StreamsGroupHeartbeatRequest.Topology | schemas.StreamsGroupTopologyValue,
-) -> Topology:
-    """The topology that a heartbeat brings, or a record keeps.
+) -> Steps[Topology]:
+    """The topology that a heartbeat brings, or a record keeps; it yields after each topic.
 
     Raises:
         KafkaError: STREAMS_INVALID_TOPOLOGY: two subtopologies of one id, a place in a list that
@@ -117,8 +118,8 @@ def read_topology(
             tuple(each.source_topics),
             tuple(each.source_topic_regex),
             tuple(each.repartition_sink_topics),
-            tuple(_internal_topic(topic) for topic in each.repartition_source_topics),
-            tuple(_internal_topic(topic) for topic in each.state_changelog_topics),
+            (yield from _internal_topics(each.repartition_source_topics)),
+            (yield from _internal_topics(each.state_changelog_topics)),
             tuple(
                 CopartitionGroup(
                     tuple(group.source_topics),
@@ -129,15 +130,22 @@ def read_topology(
             ),
         )
         _check(subtopology)
+        yield
     return Topology(reported.epoch, subtopologies)
 
 
-def _internal_topic(
-    reported: messages.StreamsGroupHeartbeatRequest.TopicInfo
-    | schemas.StreamsGroupTopologyValue.TopicInfo,
-) -> InternalTopic:
-    configs = tuple((config.key, config.value) for config in reported.topic_configs)
-    return InternalTopic(reported.name, reported.partitions, reported.replication_factor, configs)
+def _internal_topics(
+    reported: Iterable[
+        messages.StreamsGroupHeartbeatRequest.TopicInfo
+        | schemas.StreamsGroupTopologyValue.TopicInfo
+    ],
+) -> Steps[tuple[InternalTopic, ...]]:
+    topics = []
+    for each in reported:
+        configs = tuple((config.key, config.value) for config in each.topic_configs)
+        topics.append(InternalTopic(each.name, each.partitions, each.replication_factor, configs))
+        yield
+    return tuple(topics)
 
 
 def _check(subtopology: Subtopology) -> None:
