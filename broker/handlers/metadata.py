@@ -17,7 +17,9 @@ name nor id is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import compress
+from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
@@ -55,14 +57,12 @@ def handle_metadata(
         body.topics
         and context.config["odradek.await.topic.creation"]
         and _creates_topics(context, request)
-        and _names_topics_clearly(body.topics, request.api_version)
-        and all(topic.topic_id == ZERO_UUID for topic in body.topics)
+        and (
+            len(body.topics) > NAMES_AT_ONCE
+            or any(_is_creatable(context, request, snapshot, each.name) for each in body.topics)
+        )
     ):
-        names = _names(body.topics)
-        if len(names) > NAMES_AT_ONCE or any(
-            _is_creatable(context, request, snapshot, name) for name in names
-        ):
-            return Task(_create_and_describe(context, request, names))
+        return Task(_create_and_describe(context, request, snapshot))
     return Stepwise(_describe(context, request, snapshot))
 
 
@@ -78,20 +78,22 @@ def _describe(
                 known = yield from _known_topic(context, request, snapshot, name)
                 topics.append(known)
             yield
-    elif not _names_topics_clearly(requested, request.api_version):
-        return _refused(requested)
-    elif any(topic.topic_id != ZERO_UUID for topic in requested):
-        topics = yield from _topics_by_id(context, request, snapshot, requested)
-    else:
-        creates = _creates_topics(context, request)
-        creatable = []
-        for name in _names(requested):
-            if creates and _is_creatable(context, request, snapshot, name):
-                creatable.append(name)
-            described = yield from _topic_by_name(context, request, snapshot, name)
-            topics.append(described)
-            yield
-        create_topics_beside(context, creatable)
+        return _response(context, request, snapshot, topics)
+    named = yield from _named(requested, request.api_version)
+    if not named.is_clear:
+        return (yield from _refused(requested))
+    if named.topic_ids:
+        topics = yield from _topics_by_id(context, request, snapshot, named.topic_ids)
+        return _response(context, request, snapshot, topics)
+    creates = _creates_topics(context, request)
+    creatable = []
+    for name in named.names:
+        if creates and _is_creatable(context, request, snapshot, name):
+            creatable.append(name)
+        described = yield from _topic_by_name(context, request, snapshot, name)
+        topics.append(described)
+        yield
+    create_topics_beside(context, creatable)
     return _response(context, request, snapshot, topics)
 
 
@@ -101,45 +103,60 @@ def _creates_topics(context: HandlerContext, request: Request[messages.MetadataR
     return allowed and request.body.allow_auto_topic_creation
 
 
-def _names(requested: list[messages.MetadataRequest.MetadataRequestTopic]) -> list[str]:
-    """Each name once."""
-    return list(dict.fromkeys(topic.name or "" for topic in requested))
+class NamedTopics(NamedTuple):
+    """The topics that a request names, each once.
+
+    Attributes:
+        is_clear: whether each is named as the version can: by name, or from 12 on by id.
+    """
+
+    names: dict[str, None]
+    topic_ids: dict[bytes, None]
+    is_clear: bool
 
 
-def _names_topics_clearly(
-    requested: list[messages.MetadataRequest.MetadataRequestTopic], api_version: int
-) -> bool:
-    """Whether each topic is named as the version can: by name, or from 12 on by id."""
-    if api_version >= FIRST_VERSION_BY_TOPIC_ID:
-        return all(topic.name is not None or topic.topic_id != ZERO_UUID for topic in requested)
-    return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in requested)
+def _named(
+    requested: Iterable[messages.MetadataRequest.MetadataRequestTopic], api_version: int
+) -> Steps[NamedTopics]:
+    names: dict[str, None] = {}
+    topic_ids: dict[bytes, None] = {}
+    is_clear = True
+    for topic in requested:
+        yield
+        if topic.topic_id != ZERO_UUID:
+            topic_ids[topic.topic_id] = None
+            is_clear = is_clear and api_version >= FIRST_VERSION_BY_TOPIC_ID
+        elif topic.name is None:
+            is_clear = False
+        if topic.name is not None:
+            names[topic.name] = None
+    return NamedTopics(names, topic_ids, is_clear)
 
 
 def _refused(
-    requested: list[messages.MetadataRequest.MetadataRequestTopic],
-) -> messages.MetadataResponse:
+    requested: Iterable[messages.MetadataRequest.MetadataRequestTopic],
+) -> Steps[messages.MetadataResponse]:
     response = messages.MetadataResponse
-    return response(
-        error_code=ErrorCode.INVALID_REQUEST,
-        topics=[
-            response.MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST,
-                name=topic.name or "",  # null has no place in versions before 12
-                topic_id=topic.topic_id,
-            )
-            for topic in requested
-        ],
+    topics = yield from map_in_steps(
+        lambda topic: response.MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST,
+            name=topic.name or "",  # null has no place in versions before 12
+            topic_id=topic.topic_id,
+        ),
+        requested,
     )
+    return response(error_code=ErrorCode.INVALID_REQUEST, topics=topics)
 
 
 def _is_creatable(
     context: HandlerContext,
     request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
-    name: str,
+    name: str | None,
 ) -> bool:
     return (
-        name not in snapshot.partition_states
+        name is not None
+        and name not in snapshot.partition_states
         and topic_name_problem(name) is None
         and context.admission.is_allowed(request, "DESCRIBE", "TOPIC", name)
         and _may_create(context, request, name)
@@ -157,10 +174,13 @@ def _may_create(
 async def _create_and_describe(
     context: HandlerContext,
     request: Request[messages.MetadataRequest],
-    names: list[str],
+    snapshot: MetadataSnapshot,
 ) -> messages.MetadataResponse:
     """Make those topics that can be made, then answer for all of them."""
-    snapshot = context.metadata_cache.snapshot
+    named = await run_in_steps(_named(request.body.topics or (), request.api_version))
+    if not named.is_clear or named.topic_ids:
+        return await run_in_steps(_describe(context, request, snapshot))
+    names = list(named.names)
     are_creatable = await run_in_steps(
         map_in_steps(lambda name: _is_creatable(context, request, snapshot, name), names)
     )
@@ -226,13 +246,11 @@ def _topics_by_id(
     context: HandlerContext,
     request: Request[messages.MetadataRequest],
     snapshot: MetadataSnapshot,
-    requested: list[messages.MetadataRequest.MetadataRequestTopic],
+    topic_ids: Iterable[bytes],
 ) -> Steps[list[messages.MetadataResponse.MetadataResponseTopic]]:
     topics = []
-    for topic_id in dict.fromkeys(topic.topic_id for topic in requested):
+    for topic_id in topic_ids:
         yield
-        if topic_id == ZERO_UUID:
-            continue
         name = snapshot.topic_names.get(topic_id)
         if name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID

@@ -23,6 +23,8 @@ from ...controller.topics.planning import TopicCreation
 from ...metadata.metadata_waiting import partitions_are_led, wait_for_metadata
 from ...protocol import messages
 from ...runtime import waiting
+from ...runtime.long_work import run_in_steps
+from ...runtime.steps import map_in_steps
 from ..request.context import HandlerContext
 from ..request.requests import Request
 
@@ -189,7 +191,9 @@ async def ensure_topics(context: HandlerContext, names: Sequence[str]) -> dict[s
         return await context.controller.ensure_topics(names)
 
     broker_count = len(context.metadata_cache.snapshot.alive_brokers)
-    new_topics = [topic_for_first_use(name, context.config, broker_count) for name in names]
+    new_topics = await run_in_steps(
+        map_in_steps(lambda name: topic_for_first_use(name, context.config, broker_count), names)
+    )
     refused = await _have_created(context, new_topics, here)
     made = [(name, 1) for name in names if name not in refused]
     await wait_for_metadata(context.metadata_cache, partitions_are_led(made), DEFAULT_TIMEOUT_MS)
@@ -232,7 +236,7 @@ async def _have_created(
         client: on whose behalf, as `ask_controller` takes it.
     """
     body = messages.CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in topics], timeout_ms=DEFAULT_TIMEOUT_MS
+        topics=await run_in_steps(map_in_steps(_creatable, topics)), timeout_ms=DEFAULT_TIMEOUT_MS
     )
     answer = await ask_controller(
         context, body, CREATE_TOPICS_VERSION, DEFAULT_TIMEOUT_MS, here, client

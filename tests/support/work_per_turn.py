@@ -64,7 +64,7 @@ class Work:
         for _ in range(2):  # after one, the onlooker may not have had its turn yet
             await trio.lowlevel.checkpoint()
         assert self.total > 2 * self._calls_max, "the request is long"
-        assert self.most <= tasks * self._calls_max
+        assert self.most <= tasks * self._calls_max, f"{self.most} calls at once"
 
     async def run(self) -> None:
         while True:

@@ -15,6 +15,7 @@ from support.selection import short, slow_unless
 from support.work_per_turn import CALLS_PER_TURN_MAX, Work
 
 from odradek.bench.loads.wire import frame_of
+from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.common.errors import ErrorCode
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol import messages
@@ -60,6 +61,24 @@ WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "deletions"),
     (ApiKey.ALTER_CLIENT_QUOTAS, "entries"),
     (ApiKey.ALTER_CLIENT_QUOTAS, "entries.entity"),
+    (ApiKey.LIST_OFFSETS, "topics.partitions"),
+    (ApiKey.METADATA, "topics"),
+    (ApiKey.FIND_COORDINATOR, "coordinator_keys"),
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, "topics.partitions"),
+    (ApiKey.CREATE_ACLS, "creations"),
+    (ApiKey.DELETE_ACLS, "filters"),
+    (ApiKey.CREATE_DELEGATION_TOKEN, "renewers"),
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, "owners"),
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "components"),
+    (ApiKey.ALTER_PARTITION, "topics.partitions"),
+    (ApiKey.UPDATE_FEATURES, "feature_updates"),
+    (ApiKey.SHARE_FETCH, "topics.partitions"),
+    (ApiKey.SHARE_ACKNOWLEDGE, "topics.partitions"),
+    (ApiKey.INITIALIZE_SHARE_GROUP_STATE, "topics.partitions"),
+    (ApiKey.READ_SHARE_GROUP_STATE, "topics.partitions"),
+    (ApiKey.WRITE_SHARE_GROUP_STATE, "topics.partitions.state_batches"),
+    (ApiKey.DELETE_SHARE_GROUP_STATE, "topics.partitions"),
+    (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, "topics.partitions"),
 ]
 """APIs, and the array that is filled with what is not known."""
 
@@ -77,8 +96,31 @@ OF_COORDINATORS = {
     ApiKey.DESCRIBE_TRANSACTIONS: ("transactional_ids", UNKNOWN),
     ApiKey.LIST_TRANSACTIONS: ("state_filters", UNKNOWN),
     ApiKey.DESCRIBE_PRODUCERS: ("topics.partition_indexes", UNKNOWN),
+    ApiKey.TXN_OFFSET_COMMIT: ("topics.partitions", SAME),
+    ApiKey.SHARE_GROUP_HEARTBEAT: ("subscribed_topic_names", UNKNOWN),
+    ApiKey.SHARE_GROUP_DESCRIBE: ("group_ids", UNKNOWN),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("groups.topics.partitions", UNKNOWN),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("topics.partitions", UNKNOWN),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("topics", UNKNOWN),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: ("active_tasks", UNKNOWN),
+    ApiKey.STREAMS_GROUP_DESCRIBE: ("group_ids", UNKNOWN),
 }
 """By API of coordinators, the array that is filled, and whether with what is known."""
+
+
+FEW = {ApiKey.LIST_CONFIG_RESOURCES}
+"""APIs whose arrays may have so few elements that no request is long."""
+
+
+def test_every_api_with_an_array_is_tried() -> None:
+    scene = Scene(1, [TOPIC], 1, {TOPIC: bytes(16)}, ["g"], ["x"], ["/none"])
+    tried = {api for api, _ in WORST} | OF_COORDINATORS.keys()
+    with_arrays = {
+        api
+        for api in map(ApiKey, REGISTRATIONS)
+        if any(": " in each.shape for each in candidates(api, scene, REQUEST_BYTES))
+    }
+    assert with_arrays - FEW <= tried
 
 
 @pytest.fixture
