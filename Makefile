@@ -41,7 +41,7 @@ BENCHMARKS := codec ready_time record_walk produce_cpu noisy_neighbours spark_so
 	coordinator.group_heartbeats coordinator.group_rebalance coordinator.transactions_rate
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-container test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec profiles wheel smoke fetch clean
+.PHONY: help run demo test test-slow test-newest-spark test-kerberos test-container test-all coverage interop conformance soak fuzz check format docs site bench bench-growth bench-worst bench-goals bench-codec long-run profiles wheel smoke fetch clean
 
 help:
 	@echo 'make run      start a broker (ARGS="--listen 127.0.0.1:9093" passes options on)'
@@ -65,6 +65,7 @@ help:
 	@echo 'make bench-growth  cost as connections, partitions, segments and groups grow, plotted'
 	@echo 'make bench-worst   the worst request of every API, and how long others wait for it'
 	@echo 'make bench-goals  what each part costs, beside its goal'
+	@echo 'make long-run  two hours of mixed load: memory and descriptors stay; ARGS="--brokers 3 --restart-minutes 5"'
 	@echo 'make profiles  where the time of a Produce and a Fetch goes: docs/performance.md'
 	@echo 'make bench-codec  our codecs beside kafka-python and construct'
 	@echo 'make wheel    build dist/odradek-*.whl'
@@ -235,6 +236,9 @@ bench-worst: $(VENV)/test.stamp
 bench-goals: $(VENV)/test.stamp
 	@missed=0; for name in $(BENCHMARKS); do echo "== $$name"; \
 		$(BIN)/python -m "odradek.tools.benchmarks.$$name" || missed=1; done; exit $$missed
+
+long-run: $(VENV)/test.stamp
+	$(BIN)/python -m odradek.tools.benchmarks.long_run $(ARGS)
 
 profiles: $(VENV)/profile.stamp
 	$(BIN)/python -m odradek.tools.benchmarks.profiles $(ARGS)

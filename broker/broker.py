@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..common.live_broker import EndPoint, LiveBroker
 from ..config.dynamic.dynamic_config import DynamicConfig
@@ -67,10 +67,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 JOIN_MS_MAX = 30_000
-"""How long the requests of clients wait for the first complete metadata of a broker that starts:
-longer than the session of a controller that died (`zookeeper.session.timeout.ms`, 18 s) and the
-election that follows. Then the broker answers with what it knows, as Kafka's does from the first
-moment on."""
+"""How long a broker that starts waits for what a controller's view of the cluster lacks: brokers
+that start with it, and topics that a controller of Kafka does not name. It says as often that it
+waits for a controller: that is longer than the session of one that died
+(`zookeeper.session.timeout.ms`, 18 s) and the election that follows."""
+
+NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 CONTROLLED_SHUTDOWN_MS_MAX = 10_000
 """How long controlled shutdown may take."""
@@ -426,7 +428,11 @@ class Broker:
         refused_requests.look()
 
     async def _wait_for_cluster(self) -> None:
-        """Wait for the first complete view of the cluster, `JOIN_MS_MAX` at most."""
+        """Wait for the first complete view of the cluster.
+
+        As long as no controller has sent one there is no answer to give: Kafka's broker has none
+        either before it listens, with KRaft. One in ZooKeeper mode says that there are no topics.
+        """
         cache = self.metadata_cache
         topics = set(await self.metadata_store.children(znodes.TOPICS))
         topics -= set(await self.metadata_store.children(znodes.DELETE_TOPICS))
@@ -434,14 +440,21 @@ class Broker:
         def is_whole(snapshot: MetadataSnapshot) -> bool:
             return cache.is_complete_with(topics) and self._shows_companions(snapshot)
 
-        if not await wait_for_metadata(cache, is_whole, JOIN_MS_MAX):
+        while not await wait_for_metadata(cache, is_whole, JOIN_MS_MAX):
+            if cache.is_complete_with(NO_TOPICS):
+                logger.warning(
+                    "the controller's metadata are not complete after %d s: broker %d answers with "
+                    "the %d of %d topics that it knows",
+                    JOIN_MS_MAX // 1000,
+                    self.broker_id,
+                    len(topics & cache.snapshot.partition_states.keys()),
+                    len(topics),
+                )
+                return
             logger.warning(
-                "no controller has sent all metadata of the cluster in %d s: broker %d answers "
-                "with the %d of %d topics that it knows",
-                JOIN_MS_MAX // 1000,
+                "no controller has sent the metadata of the cluster yet: until one does, broker %d "
+                "answers no client",
                 self.broker_id,
-                len(topics & cache.snapshot.partition_states.keys()),
-                len(topics),
             )
 
     def _shows_companions(self, snapshot: MetadataSnapshot) -> bool:

@@ -130,41 +130,96 @@ CLOCK_CALLS = {
     "uuid.uuid4",
 }
 WALL_TIME = {
-    "broker/interbroker/transaction_markers.py": "timestamps of markers",
-    "broker/interbroker/transaction_verification.py": "forgotten with producer ids, after a day",
-    "broker/broker.py": "when delegation tokens are issued and expire",
-    "broker/share/share_partition_manager.py": "share.auto.offset.reset=by_duration",
-    "broker/log_adoption.py": "begins producer ids above those of a lost store; they only grow",
-    "broker/start.py": "lines of the log have it, and are counted by it",
-    "broker/request/fast_path/produce.py": "LogAppendTime, and what timestamps may be",
-    "broker/request/token_requests.py": "when a token expired that is removed",
-    "client/consumer/consumer.py": "auto.offset.reset=by_duration, looked up by timestamp",
-    "client/network/trio_clock.py": "hands it on",
-    "client/producer/producer.py": "CreateTime",
-    "controller/controller.py": "the timestamp in /controller",
-    "controller/registration.py": "the timestamp in /brokers/ids",
-    "coordinator/group/classic/classic_groups.py": "state timestamps, which expire offsets",
-    "coordinator/group/consumer/migration.py": "state timestamps, which expire offsets",
-    "coordinator/group/consumer/regular_expressions.py": "the timestamp of what was resolved",
-    "coordinator/group/consumer/target_assignment.py": "the timestamp of an assignment",
-    "coordinator/group/factory.py": "begins the versions of topics; they only grow",
-    "coordinator/group/offset_metadata_manager.py": "commit timestamps, and offsets.retention",
-    "coordinator/group/shards.py": "state timestamps, which expire offsets",
-    "coordinator/group/share/share_groups.py": "the timestamp of an assignment",
-    "coordinator/group/streams/streams_groups.py": "the timestamp of an assignment",
-    "coordinator/replicated_log.py": "timestamps of records",
-    "coordinator/share/coordinator.py": "timestamps of snapshots, and whether one is old",
-    "coordinator/transaction/coordinator.py": "start and update timestamps, and ages since a load",
-    "coordinator/transaction/state_manager.py": "transactional.id.expiration, after a week",
-    "replication/alter_log_dirs/future_replica_tasks.py": "retention",
-    "replication/replica_manager.py": "LogAppendTime, and what timestamps may be",
-    "security/authenticator/sasl_listeners.py": "when credentials expire",
-    "storage/cleaner/log_cleaner_manager.py": "delete.retention, and timestamps that dirt has",
-    "storage/log_manager/log_loading.py": "segments' ages",
-    "storage/log_manager/log_manager.py": "retention, segments' ages, producer.id.expiration",
+    ("broker/interbroker/transaction_markers.py", "write"): "timestamps of markers",
+    ("broker/interbroker/transaction_verification.py", "_start"): (
+        "forgotten with producer ids, after a day"
+    ),
+    ("broker/broker.py", "_tokens"): "when delegation tokens are issued and expire",
+    ("broker/share/share_partition_manager.py", "_first_offset"): (
+        "share.auto.offset.reset=by_duration"
+    ),
+    ("broker/log_adoption.py", "_skip_producer_ids"): (
+        "begins producer ids above those of a lost store; they only grow"
+    ),
+    ("broker/start.py", "_count_suppressed_lines"): "lines of the log have it, and count by it",
+    ("broker/request/fast_path/produce.py", "_stage _answer"): (
+        "LogAppendTime, and what timestamps may be"
+    ),
+    ("broker/request/token_requests.py", "alter_token"): "when a removed token expired",
+    ("client/consumer/consumer.py", "_reset"): (
+        "auto.offset.reset=by_duration, looked up by timestamp"
+    ),
+    ("client/network/trio_clock.py", "now_ms"): "hands it on",
+    ("client/producer/producer.py", "__init__"): "CreateTime",
+    ("client/properties.py", "_token_authentication"): "when tokens expire",
+    ("controller/controller.py", "_stand"): "the timestamp in /controller",
+    ("controller/registration.py", "register_when_free"): "the timestamp in /brokers/ids",
+    ("coordinator/group/classic/classic_groups.py", "_store_assignment prepare _complete_join"): (
+        "state timestamps, which expire offsets"
+    ),
+    ("coordinator/group/consumer/migration.py", "downgrade"): (
+        "state timestamps, which expire offsets"
+    ),
+    ("coordinator/group/consumer/regular_expressions.py", "_is_due _resolve"): (
+        "the timestamp of what was resolved, and whether that is old"
+    ),
+    ("coordinator/group/consumer/target_assignment.py", "update_target"): (
+        "the timestamp of an assignment"
+    ),
+    ("coordinator/group/factory.py", "create_group_coordinator"): (
+        "begins the versions of topics; they only grow"
+    ),
+    ("coordinator/group/offset_metadata_manager.py", "encode _find_expired"): (
+        "commit timestamps, and offsets.retention"
+    ),
+    ("coordinator/group/shards.py", "_new_group find_or_create _mark_dead"): (
+        "state timestamps, which expire offsets"
+    ),
+    ("coordinator/group/share/share_groups.py", "_update_targets"): (
+        "the timestamp of an assignment"
+    ),
+    ("coordinator/group/streams/streams_groups.py", "_update_targets"): (
+        "the timestamp of an assignment"
+    ),
+    ("coordinator/replicated_log.py", "append"): "timestamps of records",
+    ("coordinator/share/coordinator.py", "_initialize _put_update _snapshot_cold"): (
+        "timestamps of snapshots, and whether one is old"
+    ),
+    (
+        "coordinator/transaction/coordinator.py",
+        "_new_id _next_producer add_partitions end_transaction _fence _begin_completion",
+    ): "start and update timestamps",
+    ("coordinator/transaction/coordinator.py", "list_transactions"): (
+        "the ages that its filter compares with start timestamps"
+    ),
+    ("coordinator/transaction/state_manager.py", "remove_expired"): (
+        "transactional.id.expiration, after a week"
+    ),
+    ("replication/alter_log_dirs/future_replica_tasks.py", "_flush"): "retention",
+    ("replication/replica_manager.py", "append_records _flush_staged"): (
+        "LogAppendTime, and what timestamps may be"
+    ),
+    ("security/authenticator/sasl_listeners.py", "authenticator _token_validator _token_login"): (
+        "when credentials expire"
+    ),
+    ("storage/cleaner/log_cleaner_manager.py", "find_filthiest begin swap_in"): (
+        "delete.retention, and timestamps that dirt has"
+    ),
+    ("storage/log_manager/log_loading.py", "__init__"): "segments' ages",
+    ("storage/log_manager/log_manager.py", "__init__ _make_log _load_future_log"): (
+        "segments' ages"
+    ),
+    ("storage/log_manager/log_manager.py", "_delete_some remove_expired_producers"): (
+        "retention, and producer.id.expiration"
+    ),
 }
-"""Who reads the wall clock, and for which of the timestamps that Kafka writes. Whatever decides
-about liveness, leadership, locks or time-outs goes by `monotonic_ms`, which nobody can set."""
+"""Which functions of a module read the wall clock, and for which of the timestamps that Kafka
+writes. Whatever decides about liveness, leadership, locks or time-outs goes by `monotonic_ms`,
+which nobody can set."""
+
+MAY_READ_WALL_TIME = frozenset(
+    (path, function) for path, functions in WALL_TIME for function in functions.split()
+)
 
 FILE_CALLS = {"open", "os.open", "io.open"}
 FILE_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text"}
@@ -313,13 +368,28 @@ def clock_and_rng_come_from_outside(module: Module) -> Iterator[str]:
 
 
 def wall_time_is_read_for_timestamps(module: Module) -> Iterator[str]:
-    if module.package not in BEHIND_SEAMS or module.path in WALL_TIME:
+    if module.package not in BEHIND_SEAMS:
         return
-    for node in ast.walk(parsed(module.source)):
+    for function, line, read in reads_of_wall_time(module):
+        if (module.path, function) not in MAY_READ_WALL_TIME:
+            where = f"in {function}" if function else "outside of functions"
+            yield f"{module.path}:{line}: {read} is wall time {where}: see WALL_TIME"
+
+
+def reads_of_wall_time(module: Module) -> Iterator[tuple[str, int, str]]:
+    """Function, line and text of each read; a function within another counts as that."""
+
+    def find(node: ast.AST, function: str) -> Iterator[tuple[str, int, str]]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = function or node.name
         if isinstance(node, ast.Attribute) and node.attr == "now_ms":
-            read = ast.unparse(node)
-            if ast.unparse(node.value).endswith("clock"):
-                yield f"{module.path}:{node.lineno}: {read} is wall time: see WALL_TIME"
+            owner = ast.unparse(node.value)
+            if re.search("clock|wall", owner, re.IGNORECASE):
+                yield function, node.lineno, ast.unparse(node)
+        for inner in ast.iter_child_nodes(node):
+            yield from find(inner, function)
+
+    yield from find(parsed(module.source), "")
 
 
 def files_are_opened_behind_the_seam(module: Module) -> Iterator[str]:
@@ -442,6 +512,16 @@ def test_packages_keep_the_rule(rule):
     assert {module.package for module in modules} == PACKAGES
     found = problems(rule, modules)
     assert not found, f"\n{found}"
+
+
+def test_what_may_read_wall_time_does():
+    """A row that outlives its function would let another of that name in."""
+    reads = {
+        (module.path, function)
+        for module in modules_in(BEHIND_SEAMS)
+        for function, _, _ in reads_of_wall_time(module)
+    }
+    assert sorted(MAY_READ_WALL_TIME - reads) == []
 
 
 def test_no_modules_import_each_other():
@@ -680,7 +760,14 @@ def test_no_file_names_a_machine_or_a_registry():
             wall_time_is_read_for_timestamps,
             "controller/bad.py",
             "deadline_ms = self._clock.now_ms() + 1\n",
-            "controller/bad.py:1: self._clock.now_ms is wall time: see WALL_TIME",
+            "controller/bad.py:1: self._clock.now_ms is wall time outside of functions: "
+            "see WALL_TIME",
+        ),
+        (
+            wall_time_is_read_for_timestamps,
+            "controller/controller.py",  # where another function may
+            "def _stand(): clock.now_ms()\ndef _lead():\n    def late(): return clock.now_ms()\n",
+            "controller/controller.py:3: clock.now_ms is wall time in _lead: see WALL_TIME",
         ),
         (
             files_are_opened_behind_the_seam,

@@ -60,7 +60,7 @@ class AclManager:
         store: an open session on the metadata.
         authorizer: gets all there are, and every change.
         clock: for how long notifications stay.
-        start_task: runs an async function beside the requests.
+        keep_running: runs an async function beside the requests, again should it fail.
         on_change: called after the authorizer has changed.
     """
 
@@ -69,22 +69,22 @@ class AclManager:
         store: MetadataStore,
         authorizer: AclAuthorizer,
         clock: Clock,
-        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        keep_running: Callable[[Callable[[], Awaitable[None]]], None],
         on_change: Callable[[], None],
     ) -> None:
         self.authorizer = authorizer
         self._store = store
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._on_change = on_change
         self._is_stopped = False
         self._changing = waiting.new_lock()
         """Held from reading entries until they are in force: they are put together in steps."""
         self._notifications = {
             PatternType.LITERAL: ChangeNotifications(
-                store, clock, start_task, znodes.ACL_CHANGES, self._literal_changed
+                store, clock, keep_running, znodes.ACL_CHANGES, self._literal_changed
             ),
             PatternType.PREFIXED: ChangeNotifications(
-                store, clock, start_task, znodes.EXTENDED_ACL_CHANGES, self._prefixed_changed
+                store, clock, keep_running, znodes.EXTENDED_ACL_CHANGES, self._prefixed_changed
             ),
         }
 
@@ -102,7 +102,7 @@ class AclManager:
     def _note_session(self, state: SessionState) -> None:
         if state is SessionState.CONNECTED and not self._is_stopped:
             # Notifications may have come and gone while the store was out of reach.
-            self._start_task(self._load)
+            self._keep_running(self._load)
 
     async def _load(self) -> None:
         gone = {pattern for pattern, _entries in self.authorizer.acls}

@@ -39,7 +39,7 @@ class ChangeNotifications:
     Args:
         store: an open session on the metadata.
         clock: for how long notifications stay.
-        start_task: runs an async function beside the requests.
+        keep_running: runs an async function beside the requests, again should it fail.
         folder: the path where notifications are created.
         act: does what the content of one says.
     """
@@ -48,13 +48,13 @@ class ChangeNotifications:
         self,
         store: MetadataStore,
         clock: Clock,
-        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        keep_running: Callable[[Callable[[], Awaitable[None]]], None],
         folder: str,
         act: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._folder = folder
         self._act = act
         self._following = waiting.new_lock()
@@ -99,7 +99,7 @@ class ChangeNotifications:
     def _look(self) -> None:
         if not self._will_look and self._watch is not None:
             self._will_look = True
-            self._start_task(self._follow)
+            self._keep_running(self._follow)
 
     async def _follow(self) -> None:
         """Act on the notifications that are new, in their order, and remove the old.

@@ -75,7 +75,7 @@ class ConfigManager:
     Args:
         store: an open session on the metadata.
         clock: for how long notifications stay.
-        start_task: runs an async function beside the requests.
+        keep_running: runs an async function beside the requests, again should it fail.
         passwords: how secrets of brokers are kept in the store.
     """
 
@@ -83,7 +83,7 @@ class ConfigManager:
         self,
         store: MetadataStore,
         clock: Clock,
-        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        keep_running: Callable[[Callable[[], Awaitable[None]]], None],
         passwords: StoredPasswords = NO_PASSWORDS,
     ) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class ConfigManager:
         self.applying: Final = waiting.new_lock()
         """Held while settings are read and put in force: what is read later, is applied later."""
         self._notifications = ChangeNotifications(
-            store, clock, start_task, znodes.CONFIG_CHANGES, self._act_on
+            store, clock, keep_running, znodes.CONFIG_CHANGES, self._act_on
         )
 
     def on_change(self, entity_type: str, apply: Apply) -> None:

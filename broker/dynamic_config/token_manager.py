@@ -47,7 +47,7 @@ class TokenManager:
         tokens: gets all there are, and every change.
         clock: for how long notifications stay.
         rng: makes the ids of tokens, which are no secrets.
-        start_task: runs an async function beside the requests.
+        keep_running: runs an async function beside the requests, again should it fail.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class TokenManager:
         tokens: DelegationTokens,
         clock: Clock,
         rng: random.Random,
-        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        keep_running: Callable[[Callable[[], Awaitable[None]]], None],
     ) -> None:
         self.tokens = tokens
         self._store = store
         self._rng = rng
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._is_stopped = False
         self._notifications = ChangeNotifications(
-            store, clock, start_task, znodes.DELEGATION_TOKEN_CHANGES, self._changed
+            store, clock, keep_running, znodes.DELEGATION_TOKEN_CHANGES, self._changed
         )
 
     async def start(self) -> None:
@@ -86,7 +86,7 @@ class TokenManager:
     def _note_session(self, state: SessionState) -> None:
         if state is SessionState.CONNECTED and not self._is_stopped:
             # Notifications may have come and gone while the store was out of reach.
-            self._start_task(self._load)
+            self._keep_running(self._load)
 
     async def _load(self) -> None:
         stored = set(await self._store.children(znodes.DELEGATION_TOKENS))

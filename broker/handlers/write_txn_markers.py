@@ -1,11 +1,14 @@
 """WriteTxnMarkers (27), versions 1-2: end transactions in the partitions led here.
 
-Behaviour: sent by transaction coordinators, and by an administrator who aborts a transaction
-that hangs. Each partition of each marker is answered on its own, when all in-sync replicas
-have the marker. Who sends it must be allowed ALTER or CLUSTER_ACTION on the cluster.
+Behaviour: sent by transaction coordinators, which act as brokers (CLUSTER_ACTION on the cluster),
+and by an administrator who aborts a transaction that hangs (ALTER on the cluster). Each partition
+of each marker is answered on its own, when all in-sync replicas have the marker.
 Version notes: 2 says the coordinator's transaction.version, by which the epoch is checked: from
 2 on a marker has a newer epoch than the records (KIP-1228).
-Departures from Kafka: none known.
+Departures from Kafka: who only has ALTER, as everybody without an authorizer, may name no newer
+epochs than the partition knows of the producer, which is what Kafka's and our tools name: else
+INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED. In Kafka one marker of a client can have
+all that the coordinator sends later be refused, so that the transaction never ends.
 """
 
 from __future__ import annotations
@@ -15,11 +18,14 @@ from functools import partial
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.long_work import run_in_steps
 from ...runtime.steps import Steps, in_batches
+from ...storage.log.append_origin import AppendOrigin
+from ..interbroker.broker_requests import ACTING_AS_BROKER, look_up_broker
 from ..interbroker.transaction_markers import Marker, MarkerErrors
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked, in_steps
+from ..request.outcomes import PARKED, Outcome, Parked, Stepwise, Task
 from ..request.requests import Request
 
 PARTITIONS_PER_PIECE = 4
@@ -28,16 +34,34 @@ PIECES_PER_FLUSH = 64
 """After so many the logs are written, once for all of them: what is staged is in memory."""
 
 
-@in_steps
 def handle_write_txn_markers(
     context: HandlerContext, request: Request[messages.WriteTxnMarkersRequest]
+) -> Outcome[messages.WriteTxnMarkersResponse]:
+    """Write what a broker sends, or look first whether it is a broker that does."""
+    if context.admission.is_allowed(request, *ACTING_AS_BROKER):
+        return Stepwise(_write(context, request, AppendOrigin.COORDINATOR))
+    return Task(_write_if_allowed(context, request))
+
+
+async def _write_if_allowed(
+    context: HandlerContext, request: Request[messages.WriteTxnMarkersRequest]
+) -> messages.WriteTxnMarkersResponse | Parked:
+    await look_up_broker(context, request.connection)
+    if context.admission.is_allowed(request, *ACTING_AS_BROKER):
+        origin = AppendOrigin.COORDINATOR
+    elif context.authorize(request, "ALTER", "CLUSTER", CLUSTER_NAME):
+        origin = AppendOrigin.ADMINISTRATOR
+    else:
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return await run_in_steps(_write(context, request, origin))
+
+
+def _write(
+    context: HandlerContext,
+    request: Request[messages.WriteTxnMarkersRequest],
+    origin: AppendOrigin,
 ) -> Steps[messages.WriteTxnMarkersResponse | Parked]:
     """Write every marker; answer when the last is written."""
-    if not (
-        context.admission.is_allowed(request, "ALTER", "CLUSTER", CLUSTER_NAME)
-        or context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
-    ):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     body = request.body
     results: dict[int, MarkerErrors] = {}
     for requested in body.markers:
@@ -72,7 +96,9 @@ def handle_write_txn_markers(
                 requested.transaction_version,
             )
             waiting += 1
-            context.coordinators.marker_writer.write(marker, partial(written, marker.producer_id))
+            context.coordinators.marker_writer.write(
+                marker, partial(written, marker.producer_id), origin
+            )
             pieces += 1
             if pieces % PIECES_PER_FLUSH == 0:
                 context.replica_manager.flush()

@@ -16,10 +16,12 @@ from ...metadata_store.errors import MetadataStoreError
 from ...runtime.long_work import Pace
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
-from ..request.requests import Request
+from ..request.requests import ClientConnection, Request
 
 logger = logging.getLogger(__name__)
 
+ACTING_AS_BROKER: Final = ("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME)
+"""What a broker's principal is allowed, and without an authorizer a registered broker."""
 EPOCHS_AHEAD_MAX: Final = 1_000
 """A leader or partition epoch that is more than so many ahead of the known one is looked up."""
 
@@ -42,16 +44,24 @@ async def require_broker(context: HandlerContext, request: Request[object]) -> N
     """
     connection = request.connection
     if connection.listener_name == context.config.inter_broker_listener_name:
-        if context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        if context.admission.is_allowed(request, *ACTING_AS_BROKER):
             return
-        try:
-            await context.registered_brokers.look_up(connection)
-        except MetadataStoreError as error:
-            logger.warning("cannot find out whether %s is a broker: %s", connection.peer, error)
-        if context.authorize(request, "CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        await look_up_broker(context, connection)
+        if context.authorize(request, *ACTING_AS_BROKER):
             return
     logger.debug("%r is refused: it does not come from a broker", request)
     raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+async def look_up_broker(context: HandlerContext, connection: ClientConnection) -> None:
+    """Find out by registrations as they are now whether a connection is a broker's.
+
+    Where they cannot be read it stays what it was taken for.
+    """
+    try:
+        await context.registered_brokers.look_up(connection)
+    except MetadataStoreError as error:
+        logger.warning("cannot find out whether %s is a broker: %s", connection.peer, error)
 
 
 def require_current_broker_epoch(context: HandlerContext, broker_epoch: int) -> None:

@@ -35,7 +35,7 @@ class FeatureFollower:
     Args:
         store: an open session on the metadata.
         features: what it keeps current.
-        start_task: runs an async function beside the requests.
+        keep_running: runs an async function beside the requests, again should it fail.
         on_unsupported: called with why this broker cannot be of this cluster any more.
     """
 
@@ -43,12 +43,12 @@ class FeatureFollower:
         self,
         store: MetadataStore,
         features: Features,
-        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        keep_running: Callable[[Callable[[], Awaitable[None]]], None],
         on_unsupported: Callable[[FeaturesNotSupported], None],
     ) -> None:
         self._store = store
         self._features = features
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._on_unsupported = on_unsupported
         self._watch: Watch | None = None
         self._reading = waiting.new_lock()
@@ -114,7 +114,7 @@ class FeatureFollower:
     def _read_soon(self) -> None:
         if self._is_following and not self._will_read:
             self._will_read = True
-            self._start_task(self._follow)
+            self._keep_running(self._follow)
 
     async def _follow(self) -> None:
         self._will_read = False

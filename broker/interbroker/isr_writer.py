@@ -34,22 +34,22 @@ class IsrWriter:
         store: where they are.
         clock: the time.
         timers: where the next look at what to propagate waits.
-        start_task: runs an async function beside the requests.
+        keep_running: runs an async function beside the requests, again should it fail.
     """
 
     def __init__(
-        self, store: MetadataStore, clock: Clock, timers: Timers, start_task: Callable[..., None]
+        self, store: MetadataStore, clock: Clock, timers: Timers, keep_running: Callable[..., None]
     ) -> None:
         self._store = store
         self._clock = clock
         self._timers = timers
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._propagation = IsrPropagation(clock.monotonic_ms())
         self._is_scheduled = False
 
     def submit(self, partition: Partition, change: LeaderAndIsr) -> None:
         """Have a change written; the partition gets the outcome."""
-        self._start_task(self._write, partition, change)
+        self._keep_running(self._write, partition, change)
 
     async def _write(self, partition: Partition, change: LeaderAndIsr) -> None:
         topic_partition = partition.topic_partition
@@ -101,7 +101,7 @@ class IsrWriter:
             return
         self._is_scheduled = True
         at_ms = self._clock.monotonic_ms() + CHECK_INTERVAL_MS
-        self._timers.schedule(at_ms, lambda: self._start_task(self._propagate))
+        self._timers.schedule(at_ms, lambda: self._keep_running(self._propagate))
 
     async def _propagate(self) -> None:
         self._is_scheduled = False

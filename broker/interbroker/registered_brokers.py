@@ -120,7 +120,7 @@ class RegisteredBrokers:
 
     # -- for what Apache Kafka's brokers send --------------------------------------------
 
-    def follow(self, cache: MetadataCache, start_task: Callable[..., None]) -> None:
+    def follow(self, cache: MetadataCache, keep_running: Callable[..., None]) -> None:
         """Read the registrations whenever a broker comes or goes, as far as is known here.
 
         So the fetches of a follower, which are answered without waiting, find it known.
@@ -131,7 +131,7 @@ class RegisteredBrokers:
             nonlocal alive
             if cache.snapshot.alive_brokers.keys() != alive:
                 alive = frozenset(cache.snapshot.alive_brokers)
-                start_task(self._read_if_possible)
+                keep_running(self._read_if_possible)
 
         cache.listeners.append(look)
 

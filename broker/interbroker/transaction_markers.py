@@ -68,7 +68,12 @@ class MarkerWriter:
         self._replica_manager = replica_manager
         self._group_coordinator = group_coordinator
 
-    def write(self, marker: Marker, on_complete: MarkersDone) -> None:
+    def write(
+        self,
+        marker: Marker,
+        on_complete: MarkersDone,
+        origin: AppendOrigin = AppendOrigin.COORDINATOR,
+    ) -> None:
         """Write the marker; a flush has to follow, in or after which `on_complete` is called once.
 
         Each partition gets an error of its own: NONE, UNKNOWN_TOPIC_OR_PARTITION if it is not
@@ -100,7 +105,7 @@ class MarkerWriter:
             timeout_ms=self._timeout_ms(),
             required_acks=ACKS_ALL,
             internal_topics_allowed=True,
-            origin=AppendOrigin.COORDINATOR,
+            origin=origin,
             entries=entries,
             on_complete=appended,
             transaction_version=marker.transaction_version,

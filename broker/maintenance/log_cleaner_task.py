@@ -44,7 +44,7 @@ class LogCleanerTask:
         replica_manager: its partitions and their logs.
         clock: the time.
         timers: where the next look waits.
-        start_task: runs an async function beside the requests, again should it fail.
+        keep_running: runs an async function beside the requests, again should it fail.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class LogCleanerTask:
         replica_manager: ReplicaManager,
         clock: Clock,
         timers: Timers,
-        start_task: Callable[..., None],
+        keep_running: Callable[..., None],
     ) -> None:
         self._config = config
         self._replica_manager = replica_manager
         self._log_manager = log_manager = replica_manager.log_manager
         self._clock = clock
         self._timers = timers
-        self._start_task = start_task
+        self._keep_running = keep_running
         self.manager = LogCleanerManager(
             log_manager.logs,
             lambda: [directory.path for directory in log_manager.directories.online],
@@ -77,7 +77,7 @@ class LogCleanerTask:
     def start(self) -> None:
         """Look for something to clean now."""
         self._timer = None
-        self._start_task(self._run)
+        self._keep_running(self._run)
 
     async def _run(self) -> None:
         async with waiting.open_nursery() as nursery:

@@ -46,7 +46,7 @@ class LogMaintenance:
         replica_manager: its partitions and their logs.
         clock: the time.
         timers: where the periods wait.
-        start_task: runs an async function beside the requests, again should it fail.
+        keep_running: runs an async function beside the requests, again should it fail.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class LogMaintenance:
         replica_manager: ReplicaManager,
         clock: Clock,
         timers: Timers,
-        start_task: Callable[..., None],
+        keep_running: Callable[..., None],
     ) -> None:
         self._config = config
         self._replica_manager = replica_manager
         self._log_manager = replica_manager.log_manager
         self._clock = clock
         self._timers = timers
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._flushing_tasks = 0
         self._is_checkpoint_due = False
         """Whether the recovery points are to be written soon, because of flushed segments."""
@@ -114,7 +114,7 @@ class LogMaintenance:
 
         def schedule(wait_ms: int) -> None:
             at_ms = self._clock.monotonic_ms() + wait_ms
-            self._timers.schedule(at_ms, lambda: self._start_task(work_and_go_on))
+            self._timers.schedule(at_ms, lambda: self._keep_running(work_and_go_on))
 
         if self._config[setting] < FOREVER_MS:
             schedule(self._config[setting] if delay_ms is None else delay_ms)
@@ -125,7 +125,7 @@ class LogMaintenance:
         """A segment was closed: have it flushed, by no more tasks than Kafka has threads."""
         if self._flushing_tasks < self._config["background.threads"]:
             self._flushing_tasks += 1
-            self._start_task(self._flush_closed_segments)
+            self._keep_running(self._flush_closed_segments)
 
     async def _flush_closed_segments(self) -> None:
         while (log := self._log_manager.take_rolled()) is not None:
@@ -137,7 +137,7 @@ class LogMaintenance:
         if not self._is_checkpoint_due:
             self._is_checkpoint_due = True
             at_ms = self._clock.monotonic_ms() + ROLLED_CHECKPOINT_MS
-            self._timers.schedule(at_ms, lambda: self._start_task(self._write_recovery_points))
+            self._timers.schedule(at_ms, lambda: self._keep_running(self._write_recovery_points))
 
     async def _flush_old(self) -> None:
         """Flush what has waited for its `flush.ms`."""
@@ -185,7 +185,7 @@ class LogMaintenance:
         await run_in_steps(self._log_manager.remove_expired_producers())
 
     def _delete_at(self, at_ms: int) -> None:
-        self._timers.schedule(at_ms, lambda: self._start_task(self._delete_due))
+        self._timers.schedule(at_ms, lambda: self._keep_running(self._delete_due))
 
     async def _delete_due(self) -> None:
         """Remove what has had its delay, and wait for the next."""

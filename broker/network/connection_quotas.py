@@ -5,15 +5,14 @@
 ends, beyond the third a connection is closed at once. How fast connections come is bounded, too:
 by `max.connection.creation.rate`, above which a listener pauses, and by quotas of addresses
 (KIP-612). The listener that brokers use among themselves is protected where there are others: it
-goes above `max.connections`, and the least recently used connection of another listener is closed
-for it.
+goes above `max.connections`, and a connection of another listener makes way for it.
 
 The bound on answers that clients do not read, of all connections together, is ours: beyond it the
 one is closed that has taken nothing for longest.
 
-The bound by file descriptors is ours, too. Accepting goes on there, and makes way: the address with
-the most connections loses those that have not logged in, then those that were never used, then
-those that idle longest.
+The bound by file descriptors is ours, too: accepting goes on there, and another makes way. What
+makes way is of the address with the most connections: first those that have not logged in, then
+those that were never used, then those that idle longest.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import heapq
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ...common.log_lines import one_class
@@ -42,6 +41,7 @@ ACCEPT_AGAIN_MS: Final = 1000
 THROTTLED_MAX: Final = 128
 """So many connections that come too fast are kept open for a while; more are closed at once."""
 CREATION_RATE: Final = "max.connection.creation.rate"
+MAX: Final = "max.connections"
 PER_IP: Final = "max.connections.per.ip"
 PER_IP_RATE: Final = "connection_creation_rate"
 DESCRIPTORS: Final = "file descriptors"
@@ -148,11 +148,9 @@ class ConnectionQuotas:
         """Whether another connection may be accepted from a listener."""
         if self._resume_ms and self._paused_ms(listener_name):
             return False
-        if self._by_listener[listener_name] >= self._config.listener_value(
-            listener_name, "max.connections"
-        ):
+        if self._by_listener[listener_name] >= self._config.listener_value(listener_name, MAX):
             return False
-        return self._is_protected(listener_name) or len(self) < self._config["max.connections"]
+        return self._is_protected(listener_name) or len(self) < self._config[MAX]
 
     def accept_again_ms(self, listener_name: str) -> int:
         """After how many ms to look again where no connection may be accepted."""
@@ -227,8 +225,8 @@ class ConnectionQuotas:
         self._connections[connection] = None
         self._by_host[host] += 1
         self._by_listener[listener_name] += 1
-        if len(self) > self._config["max.connections"]:
-            self._close_least_recently_used()
+        if len(self) > self._config[MAX]:
+            self._make_way_for_broker()
 
     def release(self, connection: Countable) -> None:
         """A connection has ended; it may not have been counted."""
@@ -272,12 +270,7 @@ class ConnectionQuotas:
         return self._unread_bytes
 
     def make_way(self) -> bool:
-        """Close one connection, since descriptors are short; returns whether there was one.
-
-        Its address is the one with the most connections. One that idles goes first, and of these
-        one that has not logged in where that is to be done, then one that was never used, then the
-        one that idles longest.
-        """
+        """Close one connection, since descriptors are short; returns whether there was one."""
         for _ in range(2):
             while self._victims:
                 connection, last_used_ms = self._victims.popleft()
@@ -291,27 +284,13 @@ class ConnectionQuotas:
 
     def _choose_victims(self) -> None:
         """Look at all connections once for a number of those to come."""
-        if not self._connections:
-            return
-        busiest = max(self._by_host, key=self._by_host.__getitem__)
-        candidates = [each for each in self._connections if each.host == busiest]
-        count = max(len(self) // VICTIMS_SHARE, 1)
-        chosen = heapq.nsmallest(
-            count,
-            candidates,
-            key=lambda each: (
-                not each.is_idle,
-                each.has_logged_in,
-                each.last_used_ms,
-                each.accepted_ms,
-            ),
-        )
+        chosen = _first_to_go(self._connections, max(len(self) // VICTIMS_SHARE, 1))
         self._victims.extend((each, each.last_used_ms) for each in chosen)
 
-    def _close_least_recently_used(self) -> None:
+    def _make_way_for_broker(self) -> None:
         others = [each for each in self._connections if not self._is_protected(each.listener_name)]
-        if others:
-            victim = min(others, key=lambda each: max(each.last_used_ms, each.accepted_ms))
+        for victim in _first_to_go(others, 1):
+            self._note(MAX, f"one of {victim.host} is closed for a broker's")
             victim.evict()
             self.release(victim)
 
@@ -330,6 +309,26 @@ class ConnectionQuotas:
         """Count it, and log it: of a reason the log has a line a minute."""
         self.refused[reason] += 1
         logger.warning("a connection is closed by %s: %s", reason, text, extra=one_class(reason))
+
+
+def _first_to_go(connections: Collection[Countable], count: int) -> list[Countable]:
+    """Those that make way: of the address that has most of these connections.
+
+    One that idles goes first, and of these one that has not logged in where that is to be done,
+    then one that was never used, then the one that idles longest.
+    """
+    by_host = Counter(each.host for each in connections)
+    busiest = max(by_host, key=by_host.__getitem__, default="")
+    return heapq.nsmallest(
+        count,
+        (each for each in connections if each.host == busiest),
+        key=lambda each: (
+            not each.is_idle,
+            each.has_logged_in,
+            each.last_used_ms,
+            each.accepted_ms,
+        ),
+    )
 
 
 def host_of(peer: str) -> str:

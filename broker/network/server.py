@@ -122,22 +122,26 @@ class Server:
 
     async def serve(self) -> None:
         """Serve the bound listeners until cancelled."""
-        run = self._supervisor.run
+        run_supervised = self._supervisor.run
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(run, self._streams.run)
+            nursery.start_soon(run_supervised, self._streams.run)
             for bound in self.bound:
                 make_connection = self._connection_factory(bound.listener.name)
                 for sock in bound.sockets:
                     if bound.listener.security_protocol in TLS_PROTOCOLS:
-                        nursery.start_soon(run, self._serve_tls, sock, bound.listener.name)
+                        nursery.start_soon(
+                            run_supervised, self._serve_tls, sock, bound.listener.name
+                        )
                     elif self._epoll is not None:
                         self._epoll.listen(sock, bound.listener.name, make_connection)
                     else:
-                        nursery.start_soon(run, self._serve_streams, sock, bound.listener.name)
+                        nursery.start_soon(
+                            run_supervised, self._serve_streams, sock, bound.listener.name
+                        )
             if self._epoll is not None:
-                nursery.start_soon(run, self._epoll.run)
+                nursery.start_soon(run_supervised, self._epoll.run)
             else:
-                nursery.start_soon(run, self._run_timers)
+                nursery.start_soon(run_supervised, self._run_timers)
 
     def finish_outside_work(self) -> None:
         """Flush and send what a task left behind; to be called by it when it is done."""

@@ -7,6 +7,7 @@ answer is thrown away, and the connection stays usable.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -37,6 +38,8 @@ from .trio_clock import TrioClock, trio_deadline
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
+
+logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 64 * 1024
 JOIN_BYTES_MAX = 16 * 1024
@@ -117,13 +120,21 @@ class Connection:
         return len(self._pipeline)
 
     async def run(self) -> None:
-        """Send and receive until either side closes the connection; closes the stream."""
+        """Send and receive until either side closes the connection; closes the stream.
+
+        Whatever fails ends the connection, and its caller hears of it by its requests: no fault
+        of a login, or in who is called back, ends all else that its nursery runs.
+        """
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
                     self._nursery = nursery
                     nursery.start_soon(self._send_all)
                     nursery.start_soon(self._receive_all)
+        except* Exception as failures:
+            logger.error("the connection to %s failed", self.peer, exc_info=failures)
+            kind = type(failures.exceptions[0]).__name__
+            self.close(DisconnectedError(f"the connection to {self.peer} failed by {kind}"))
         finally:
             self.close()
             await trio.aclose_forcefully(self._stream)

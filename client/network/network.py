@@ -291,6 +291,9 @@ class NetworkClient:
                 failure = await connection.wait_closed()
         except ClientError as error:
             failure = error
+        except Exception as error:
+            logger.exception("the connection to node %d failed", link.node.id)
+            failure = DisconnectedError(f"node {link.node.id}: {type(error).__name__}")
         finally:
             if link.connection is not None:
                 link.connection.close(failure)

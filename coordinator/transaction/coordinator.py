@@ -367,11 +367,9 @@ class TransactionCoordinator:
 
     def _resume(self, known: TransactionMetadata) -> None:
         """Go on where another coordinator, or this broker before a crash, has left off."""
-        clock = self._runtime.clock
         if known.transaction.state is TransactionState.ONGOING:
-            # Only the log knows since when it is open; if that is to come, since just now.
-            open_ms = max(clock.now_ms() - known.transaction.start_ms, 0)
-            known.open_since_ms = clock.monotonic_ms() - open_ms
+            # The log knows by wall time only since when it is open, and a clock may have been set.
+            known.open_since_ms = self._runtime.clock.monotonic_ms()
         if known.transaction.state in PREPARED:
             logger.info(
                 "sending the markers of the loaded transactional id %r, which is %s",

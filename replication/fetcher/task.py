@@ -45,8 +45,7 @@ OpenConnection = Callable[
 as the context lasts. Raises ClientError."""
 
 StartTask = Callable[..., object]
-"""`start_task(function, *arguments)` has an async function run, as a nursery's start_soon. That of
-a fetcher is begun again should it fail."""
+"""`start_task(function, *arguments)` has an async function run, as a nursery's start_soon."""
 
 
 class FetcherTask:
@@ -175,7 +174,7 @@ class FetcherTasks:
     """Starts a task for each fetcher: what a `FetcherManager` is given.
 
     Args:
-        start_task: begins one.
+        keep_running: begins one, and again should it fail.
         open_connection: connects to brokers.
         endpoint: translates.
         clock: monotonic time, passing as that of `runtime.waiting` does.
@@ -183,12 +182,12 @@ class FetcherTasks:
 
     def __init__(
         self,
-        start_task: StartTask,
+        keep_running: StartTask,
         open_connection: OpenConnection,
         endpoint: LeaderEndpoint,
         clock: Clock,
     ) -> None:
-        self._start_task = start_task
+        self._keep_running = keep_running
         self._open_connection = open_connection
         self._endpoint = endpoint
         self._clock = clock
@@ -196,5 +195,5 @@ class FetcherTasks:
     def __call__(self, fetcher: ReplicaFetcher) -> FetcherTask:
         """Run a fetcher from now on, until the task is closed."""
         task = FetcherTask(fetcher, self._endpoint, self._open_connection, self._clock)
-        self._start_task(task.run)
+        self._keep_running(task.run)
         return task

@@ -14,7 +14,11 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INT64_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from ...common.topic_partition import TopicPartition
 from ...protocol.records.batch import SEQUENCE_MASK, RecordBatch
-from ...protocol.records.control import ControlRecordType, parse_end_transaction_marker
+from ...protocol.records.control import (
+    ControlRecordType,
+    EndTransactionMarker,
+    parse_end_transaction_marker,
+)
 from ...protocol.records.records import iter_records
 from ...runtime.steps import Steps
 from ..index.transaction_index import AbortedTxn
@@ -175,7 +179,8 @@ class ProducerStateManager:
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, unless it
-                comes from the leader; CORRUPT_MESSAGE or INVALID_RECORD, it holds no marker.
+                comes from the leader: an epoch is older than the partition's, or newer and an
+                administrator's; CORRUPT_MESSAGE or INVALID_RECORD, it holds no marker.
         """
         record = next(iter_records(batch), None)
         marker = None if record is None else parse_end_transaction_marker(record)
@@ -191,6 +196,8 @@ class ProducerStateManager:
                     f"coordinator epoch {marker.coordinator_epoch} in {self._topic_partition} "
                     f"is older than {state.coordinator_epoch}",
                 )
+        if origin is AppendOrigin.ADMINISTRATOR:
+            self._check_not_newer(state, batch, marker)
         same_epoch = batch.producer_epoch == state.producer_epoch
         state = self._staged[producer_id] = ProducerState(
             batch.producer_epoch,
@@ -420,6 +427,19 @@ class ProducerStateManager:
             )
         if is_older:
             self._refuse_epoch(producer_id, state, epoch)
+
+    def _check_not_newer(
+        self, state: ProducerState, batch: RecordBatch, marker: EndTransactionMarker
+    ) -> None:
+        """What the partition knows no epoch of may be at 0, where every epoch begins."""
+        if batch.producer_epoch > max(state.producer_epoch, 0):
+            self._refuse_epoch(batch.producer_id, state, batch.producer_epoch)
+        if marker.coordinator_epoch > max(state.coordinator_epoch, 0):
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {marker.coordinator_epoch} in {self._topic_partition} is newer "
+                f"than {state.coordinator_epoch}, and does not come from a coordinator",
+            )
 
     def _refuse_epoch(self, producer_id: int, state: ProducerState, epoch: int) -> None:
         raise KafkaError(

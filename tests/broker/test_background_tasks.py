@@ -1,14 +1,17 @@
 """No background task ends for good by an exception.
 
-The table lists every place where a task is started, and why it outlives a failure. The tasks of
-three brokers then fail at their first run, each once, and the cluster works all the same.
+The table lists every place where a task is started, and why it outlives a failure; what is to be
+begun again has to be started by what does that. The tasks of three brokers then fail at their
+first run, each once, and the cluster works all the same.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import trio
@@ -18,11 +21,12 @@ from odradek.broker.broker import Broker
 from odradek.client import BatchProducer, Fetcher, KafkaClient
 from odradek.metadata_store.znodes import FEATURE, FeatureNode, encode_feature
 from odradek.runtime import supervisor as supervision
-from odradek.runtime.supervisor import task_name
+from odradek.runtime.supervisor import Supervisor, task_name
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "broker",
+    "client",
     "controller",
     "coordinator",
     "metadata",
@@ -34,12 +38,18 @@ PACKAGES = (
     "testing/faults",
     "testing/outages",
 )
-STARTERS = {"start_soon", "start_task", "_start_task", "keep_running"}
+SUPERVISED = {"keep_running", "_keep_running"}
+"""What begins a task again whenever it fails, under each of its names."""
+STARTERS = {"start_soon", "start_task", "_start_task", *SUPERVISED}
+RUNNERS = {"run_supervised", "self._supervisor.run", "Supervisor().run"}
+"""The supervisor's `run`, in a task that is started otherwise."""
 
 KEPT = "begun again whenever it fails"
+RUNNER = "runs the supervisor itself"
 REQUEST = "the work for one request, whose connection is answered an error or closed"
 NEXT = "its owner starts the next when there is work"
 CONNECTION = "one connection's, caught at its end"
+USER = "of a client whose user it reaches, which no broker is"
 PART = "a part of a task that is kept, which ends and is begun again with it"
 STOP = "a step of the broker's stop, which has a deadline"
 PROCESS = "it is the process, and its failure is why it does not start"
@@ -88,11 +98,32 @@ TASKS = {
     "broker/request/dispatch.py self._decode_and_handle": REQUEST,
     "broker/request/dispatch.py self._answer_when_done": REQUEST,
     "broker/request/dispatch.py self._go_on": REQUEST,
-    "broker/start.py Supervisor().run": KEPT,
-    "broker/start.py serve": KEPT,
+    "broker/start.py _count_suppressed_lines": KEPT,
+    "broker/start.py collect_when_idle": KEPT,
+    "broker/start.py serve": RUNNER,
     "broker/start.py stop_when_cancelled": PROCESS,
     "broker/start.py _run_all": PROCESS,
     "broker/start.py run": PROCESS,
+    "client/client.py self._ask": USER,
+    "client/client.py self._keep_metadata": USER,
+    "client/consumer/consumer.py self._keep_committing": USER,
+    "client/consumer/consumer.py self._keep_located": USER,
+    "client/consumer/consumer.py self._member.run": USER,
+    "client/consumer/consumer.py self._prefetcher.run": USER,
+    "client/consumer/fetcher.py ask": USER,
+    "client/consumer/group/member.py self._keep_membership": USER,
+    "client/consumer/group/member.py self._watch_topics": USER,
+    "client/consumer/prefetcher.py self._serve": USER,
+    "client/consumer/prefetcher.py self._wait_for_metadata": USER,
+    "client/network/connection.py connection.run": CONNECTION,
+    "client/network/connection.py self._log_in_again": CONNECTION,
+    "client/network/connection.py self._receive_all": CONNECTION,
+    "client/network/connection.py self._send_all": CONNECTION,
+    "client/network/network.py connection.run": CONNECTION,
+    "client/network/network.py self._run_link": CONNECTION,
+    "client/producer/producer.py self._add_partitions": USER,
+    "client/producer/producer.py self._get_identity": USER,
+    "client/producer/producer.py self._run": USER,
     "controller/channel/channel_manager.py queue.run": KEPT,
     "controller/controller.py self._keep_session": KEPT,
     "replication/alter_log_dirs/future_replica_tasks.py self._run": NEXT,
@@ -105,6 +136,8 @@ TASKS = {
     "security/authenticator/sasl_listeners.py keys.run": KEPT,
 }
 """By module and function: every task that is started, and what becomes of it should it fail."""
+
+KEPT_PLACES = {place for place, fate in TASKS.items() if fate is KEPT}
 
 ON_ALL = {
     "Broker._hold_producer_ids",
@@ -124,28 +157,59 @@ ON_ALL = {
 CONTROLLER, FOLLOWER = 1, 2
 
 
+USERS_CLIENTS = re.compile(r"client\.(client|network\.network|producer|consumer|admin)\b")
+"""Modules of `client` whose tasks reach their user."""
+
+
+class Start(NamedTuple):
+    """A place where a task is started.
+
+    Attributes:
+        function: what is run: behind the supervisor's `run`, if that is what is started.
+        is_kept: whether the supervisor begins it again.
+    """
+
+    function: str
+    is_kept: bool
+
+
 def test_every_task_that_is_started_is_in_the_table() -> None:
-    found = set()
+    found: dict[str, set[bool]] = {}
+    for path in modules():
+        source = path.read_text()
+        if any(starter in source for starter in STARTERS):
+            for start in starts(ast.parse(source)):
+                place = f"{path.relative_to(ROOT)} {start.function}"
+                found.setdefault(place, set()).add(start.is_kept)
+    assert set(found) == set(TASKS)
+    assert {place for place in found if found[place] == {True}} == KEPT_PLACES
+    assert {place for place in found if found[place] == {False}} == set(TASKS) - KEPT_PLACES
+
+
+def modules() -> Iterator[Path]:
     for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            source = path.read_text()
-            if not any(starter in source for starter in STARTERS):
-                continue
-            for node in ast.walk(ast.parse(source)):
-                if isinstance(node, ast.Call) and starts_a_task(node):
-                    found.add(f"{path.relative_to(ROOT)} {function_of(node)}")
-    assert found == set(TASKS)
+        yield from (ROOT / package).rglob("*.py")
 
 
-def starts_a_task(call: ast.Call) -> bool:
-    return ast.unparse(call.func).rpartition(".")[2] in STARTERS
+def starts(module: ast.Module) -> Iterator[Start]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call):
+            starter = ast.unparse(node.func).rpartition(".")[2]
+            if starter in STARTERS:
+                names = [ast.unparse(argument) for argument in node.args]
+                is_run = names[0] in RUNNERS
+                yield Start(names[is_run], is_run or starter in SUPERVISED)
 
 
-def function_of(call: ast.Call) -> str:
-    """What is run: behind the supervisor's `run`, if that is what is started."""
-    names = [ast.unparse(argument) for argument in call.args]
-    is_supervised = names[0] in ("run", "self._supervisor.run") and "." in "".join(names[1:2])
-    return names[1] if is_supervised else names[0]
+def test_no_broker_has_tasks_that_reach_a_user() -> None:
+    importing = [
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if path.relative_to(ROOT).parts[0] != "client"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and USERS_CLIENTS.match(node.module or "")
+    ]
+    assert importing == []
 
 
 class Injected(Exception):
@@ -188,6 +252,7 @@ async def test_a_cluster_works_whose_tasks_have_all_failed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervision, "BACKOFF_SECONDS_MIN", 0.01)
+    started_once = note_what_is_started_once(monkeypatch)
     cluster = FailingCluster()
     expected = {(broker_id, name) for broker_id in (1, 2, 3) for name in ON_ALL}
     expected |= {(CONTROLLER, "BrokerQueue.run"), (FOLLOWER, "FetcherTask.run")}
@@ -215,6 +280,28 @@ async def test_a_cluster_works_whose_tasks_have_all_failed_once(
         for name in broker.supervisor.failures
     }
     assert counted == cluster.failed
+    assert started_once.isdisjoint(function_and_module(place) for place in KEPT_PLACES)
+
+
+def note_what_is_started_once(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
+    """What is given another name than `keep_running` may not stand for it."""
+    noted: set[tuple[str, str]] = set()
+    start_task = Supervisor.start_task
+
+    def start_noted(
+        supervisor: Supervisor, function: Callable[..., Awaitable[None]], *arguments: object
+    ) -> None:
+        module = function.__module__.removeprefix("odradek.").replace(".", "/")
+        noted.add((task_name(function).rpartition(".")[2], f"{module}.py"))
+        start_task(supervisor, function, *arguments)
+
+    monkeypatch.setattr(Supervisor, "start_task", start_noted)
+    return noted
+
+
+def function_and_module(place: str) -> tuple[str, str]:
+    module, function = place.split(" ")
+    return function.rpartition(".")[2], module
 
 
 async def write_and_read(cluster: InProcessCluster) -> None:

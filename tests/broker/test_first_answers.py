@@ -186,19 +186,38 @@ async def test_a_broker_that_starts_during_an_election_answers_when_it_is_over(
             nursery.cancel_scope.cancel()
 
 
-async def test_without_a_controller_a_broker_answers_after_a_time_limit_and_says_so(
+async def test_without_a_controller_a_broker_says_so_and_answers_when_there_is_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(broker_module, "JOIN_MS_MAX", 0)
+    monkeypatch.setattr(broker_module, "JOIN_MS_MAX", 1)
     started = Controllerless(await make(folder, AWAITING))
+    version, request, is_complete = QUESTIONS[ApiKey.METADATA]
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(started.broker.run, lambda _: None)
             client = await started.connect()
-            await client.send((12, messages.MetadataRequest(topics=None)))
-            assert (await client.receive(ApiKey.METADATA, 12)).topics == []
+            await client.send((version, request))
+            while caplog.text.count("broker 1 answers no client") < 3:
+                await trio.lowlevel.checkpoint()
+            assert not client.has_answer()
+            started.may_send.set()
+            assert is_complete(await client.receive(ApiKey.METADATA, version))
             nursery.cancel_scope.cancel()
-    assert "answers with the 0 of 1 topics that it knows" in caplog.text
+
+
+async def test_a_broker_that_never_starts_is_waited_for_up_to_a_time_limit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(broker_module, "JOIN_MS_MAX", 1)
+    broker = await make(folder, AWAITING)
+    broker.companions = frozenset({1, 2})
+    ready = trio.Event()
+    with trio.fail_after(SECONDS_MAX):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(broker.run, lambda _: ready.set())
+            await ready.wait()
+            nursery.cancel_scope.cancel()
+    assert "answers with the 1 of 1 topics that it knows" in caplog.text
 
 
 def api_versions() -> messages.ApiVersionsRequest:

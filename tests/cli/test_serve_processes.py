@@ -291,15 +291,21 @@ def test_the_service_manager_hears_of_all_once(
             manager.recv(1000)
 
 
-def test_brokers_of_one_process_and_of_several_share_their_folders(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "data", arguments=["--brokers", "2"]) as together:
+def test_brokers_of_one_process_and_of_several_share_folders_and_ids(tmp_path: Path) -> None:
+    numbered = ("--broker-id", "5")
+
+    def ids(admin: KafkaAdminClient) -> set[int]:
+        return {broker["broker_id"] for broker in admin.describe_cluster()["brokers"]}
+
+    with BrokerProcess(tmp_path / "data", arguments=["--brokers", "2", *numbered]) as together:
         admin = KafkaAdminClient(bootstrap_servers=together.bootstrap)
+        assert ids(admin) == {5, 6}
         admin.create_topics([NewTopic("kept", 2, 2)])
         admin.close()
-    with BrokerProcesses(tmp_path) as apart:
+    with BrokerProcesses(tmp_path, 2, *numbered) as apart:
         admin = KafkaAdminClient(bootstrap_servers=apart.addresses)
         assert "kept" in admin.list_topics()
-        assert len(admin.describe_cluster()["brokers"]) == 2
+        assert ids(admin) == {5, 6}
         admin.close()
 
 

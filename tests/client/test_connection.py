@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import ssl
 import tomllib
 from collections.abc import Callable
@@ -32,7 +33,8 @@ from odradek.client import (
     open_connection,
     sasl_plain,
 )
-from odradek.client.network.connection import SOFTWARE_VERSION
+from odradek.client.network.connection import SOFTWARE_VERSION, Connection
+from odradek.client.network.pipeline import InFlight
 from odradek.client.properties import connection_settings_of
 from odradek.client.security.sasl import sasl_scram
 from odradek.common.errors import ErrorCode
@@ -711,6 +713,36 @@ async def test_who_cannot_log_in_again_is_disconnected(connect, broker, autojump
         assert "gone" in str(failure)
         with pytest.raises(DisconnectedError, match="gone"):
             await connection.request(asking_for("a"))
+
+
+async def test_a_fault_of_another_login_ends_nothing_but_the_connection(
+    connect, broker, autojump_clock
+):
+    sessions_answers(broker)
+    login, logins = sasl_plain("alice", "secret"), itertools.count(1)
+
+    async def log_in_once(connection: Connection) -> None:
+        if next(logins) > 1:
+            raise KeyError("a fault")
+        await login(connection)
+
+    async with connect(authenticate=log_in_once) as connection:
+        failure = await connection.wait_closed()
+        assert type(failure) is DisconnectedError
+        with pytest.raises(DisconnectedError, match="failed by KeyError"):
+            await connection.request(asking_for("a"))
+
+
+async def test_a_fault_of_who_is_called_back_ends_nothing_but_the_connection(connect):
+    def fail(in_flight: InFlight) -> None:
+        raise KeyError("a fault")
+
+    async with connect() as connection:
+        connection.request_nowait(
+            asking_for("a"), connection.versions.usable(ApiKey.METADATA), fail
+        )
+        with pytest.raises(DisconnectedError, match="failed by KeyError"):
+            await connection.request(asking_for("b"))
 
 
 async def test_logins_do_not_keep_an_idle_connection(connect, broker, autojump_clock):

@@ -236,6 +236,22 @@ async def test_refused_credentials_are_an_error_for_who_sends(make_network, even
     assert events.seen == [("failed", 1)]
 
 
+async def test_a_fault_of_a_login_ends_nothing_but_the_connection(
+    make_network, events, autojump_clock
+):
+    faults = [KeyError("planted")]
+
+    async def fail_once(connection):
+        if faults:
+            raise faults.pop()
+
+    async with make_network(authenticate=fail_once) as network:
+        with pytest.raises(DisconnectedError, match="KeyError"):
+            await network.send(NODE_1, ask())
+        await network.send(NODE_1, ask())
+    assert events.seen == [("failed", 1), ("ready", 1)]
+
+
 async def test_a_client_that_is_not_open_refuses_to_send(make_network):
     network = make_network()
     with pytest.raises(ClientClosedError):

@@ -292,7 +292,7 @@ def join(peer: TransactionPeer, group: str, instance: str) -> tuple[str, int]:
 def test_markers_are_refused_one_by_one(peer: TransactionPeer, made: str) -> None:
     peer.start()
     assert peer.write(made, version=12) == E.NONE
-    mine = Marker(peer.producer_id, peer.producer_epoch, False, {made: [0]}, coordinator_epoch=3)
+    mine = Marker(peer.producer_id, peer.producer_epoch, False, {made: [0]})
     older = mine._replace(producer_epoch=mine.producer_epoch - 1)
     assert peer.write_markers(older) == {(made, 0): E.INVALID_PRODUCER_EPOCH}
     elsewhere = mine._replace(partitions={made: [0, 7], MISSING: [0]})
@@ -301,7 +301,7 @@ def test_markers_are_refused_one_by_one(peer: TransactionPeer, made: str) -> Non
         (made, 7): E.UNKNOWN_TOPIC_OR_PARTITION,
         (MISSING, 0): E.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    former = mine._replace(coordinator_epoch=2)
+    former = mine._replace(coordinator_epoch=-1)
     assert peer.write_markers(former) == {(made, 0): E.TRANSACTION_COORDINATOR_FENCED}
 
 

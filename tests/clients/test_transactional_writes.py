@@ -22,7 +22,6 @@ from support.transaction_peer import (
     GROUP,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    Marker,
     TransactionPeer,
     settled,
 )
@@ -286,16 +285,6 @@ def test_an_administrator_finds_a_transaction_and_aborts_it(
         (active,) = admin.describe_producers([partition])[partition].active_producers
         assert active.current_transaction_start_offset == -1
     assert values(broker, made, "read_committed", 2) == []
-
-
-def test_a_newer_coordinator_marks_with_a_newer_epoch(peer: TransactionPeer, made: str) -> None:
-    assert peer.write(made, version=NEW) == E.NONE
-    same = Marker(peer.producer_id, peer.producer_epoch, True, {made: [0]}, transaction_version=2)
-    assert peer.write_markers(same, version=2) == {(made, 0): E.INVALID_PRODUCER_EPOCH}
-    newer = same._replace(producer_epoch=peer.producer_epoch + 1)
-    assert peer.write_markers(newer, version=2) == {(made, 0): E.NONE}
-    assert peer.write_markers(newer, version=2) == {(made, 0): E.NONE}, "sent again"
-    assert peer.wait_stable(made) == 3
 
 
 def test_without_verification_older_producers_write_unverified(

@@ -1,20 +1,30 @@
-"""Brokers crash, and come back on folders that were moved or copied meanwhile."""
+"""Brokers crash, and come back on folders that were moved or copied meanwhile.
+
+What they left in the metadata store lasts for a day here, if nobody sees that its holder is gone:
+whoever waits for that is not ready in time.
+"""
 
 from __future__ import annotations
 
 import shutil
-import time
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.broker_cluster import BROKER_IDS, BrokerCluster
+from support.broker_cluster import METADATA_FILE, BrokerCluster
 from support.cluster_topics import create
 
 from odradek.common.errors import ErrorCode
-from odradek.metadata_store.store import SESSION_TIMEOUT_MS
 from odradek.testing.process.broker_process import BrokerProcess
 
-SESSION_SECONDS = SESSION_TIMEOUT_MS / 1000
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def lengthen_sessions(folder: Path) -> int:
+    """Have the sessions in a folder's store last for a day; returns how many there are."""
+    with closing(sqlite3.connect(folder / METADATA_FILE)) as store, store:
+        return store.execute("UPDATE sessions SET timeout_ms = ?", (DAY_MS,)).rowcount
 
 
 @pytest.mark.short
@@ -22,15 +32,15 @@ def test_a_folder_that_was_moved_after_a_crash_starts_at_once(tmp_path: Path) ->
     with BrokerProcess(tmp_path / "first") as broker:
         broker.kill()
     shutil.move(tmp_path / "first", tmp_path / "second")
-    began = time.monotonic()
+    assert lengthen_sessions(tmp_path / "second") == 1
     with BrokerProcess(tmp_path / "second") as moved:
         assert moved.is_running
-        assert time.monotonic() - began < SESSION_SECONDS
 
 
 def test_a_folder_that_was_copied_starts_beside_the_broker_of_the_original(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "first") as original:
         shutil.copytree(tmp_path / "first", tmp_path / "second")
+        assert lengthen_sessions(tmp_path / "second") == 1
         with BrokerProcess(tmp_path / "second") as copied:
             assert copied.is_running
             assert original.is_running
@@ -42,7 +52,6 @@ def test_a_cluster_that_was_killed_whole_comes_back_in_another_folder(tmp_path: 
         before = cluster.settled()
         cluster.kill_all()
     shutil.move(tmp_path / "first", tmp_path / "second")
-    began = time.monotonic()
+    assert lengthen_sessions(tmp_path / "second" / "shared") > 0  # of who was killed last
     with BrokerCluster(tmp_path / "second") as moved:
-        assert time.monotonic() - began < len(BROKER_IDS) * SESSION_SECONDS
         assert set(moved.settled().topics) == set(before.topics)

@@ -68,14 +68,6 @@ def test_the_time_limit_counts_from_the_first_partition(bench: TransactionBench)
     assert bench.end(producer).error is ErrorCode.NONE
 
 
-def test_the_next_coordinator_counts_on(bench: TransactionBench) -> None:
-    bench.bring_to(TransactionState.ONGOING)
-    pass_in_steps(bench, TIMEOUT_MS - CHECK_MS)
-    bench.restart()
-    pass_in_steps(bench, 2 * CHECK_MS)
-    assert bench.state is TransactionState.PREPARE_ABORT
-
-
 def test_an_abort_that_is_not_stored_is_tried_at_the_next_look(bench: TransactionBench) -> None:
     bench.bring_to(TransactionState.ONGOING)
     bench.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -196,21 +188,13 @@ def test_a_wall_clock_that_is_set_neither_aborts_a_transaction_nor_spares_it(
     assert bench.state is TransactionState.PREPARE_ABORT
 
 
-def test_a_loaded_transaction_has_what_is_left_of_its_time(bench: TransactionBench) -> None:
-    bench.bring_to(TransactionState.ONGOING)
-    pass_in_steps(bench, TIMEOUT_MS - 2 * CHECK_MS)
-    bench.restart()
-    pass_in_steps(bench, 2 * CHECK_MS)
-    assert bench.state is TransactionState.ONGOING
-    bench.advance(CHECK_MS)
-    assert bench.state is TransactionState.PREPARE_ABORT
-
-
-def test_a_loaded_transaction_that_began_in_the_future_has_all_of_its_time(
-    bench: TransactionBench,
+@pytest.mark.parametrize("step_ms", [0, 3_600_000, -3_600_000])
+def test_a_loaded_transaction_has_all_of_its_time_whatever_the_wall_clock_says(
+    bench: TransactionBench, step_ms: int
 ) -> None:
     bench.bring_to(TransactionState.ONGOING)
-    bench.clock.set_wall_clock(bench.clock.now_ms() - 3_600_000)
+    pass_in_steps(bench, TIMEOUT_MS - CHECK_MS)
+    bench.clock.set_wall_clock(bench.clock.now_ms() + step_ms)
     bench.restart()
     pass_in_steps(bench, TIMEOUT_MS)
     assert bench.state is TransactionState.ONGOING

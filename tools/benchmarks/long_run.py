@@ -57,6 +57,9 @@ TRANSACTIONAL_IDS = 4
 TRANSACTIONS_A_PRODUCER = 50
 """After so many its successor takes over its transactional id."""
 
+PARTS = 6
+"""Of the time after the warm-up, the first of which is compared with the last."""
+
 CLIENT_SECONDS_MAX = 60
 """So long a client may take for one operation, restarts of brokers included."""
 
@@ -474,9 +477,9 @@ def verdicts(
 ) -> list[Verdict]:
     """Compare the beginning of what follows the warm-up with its end, broker by broker.
 
-    That is the medians of the first and the last tenth. A broker that was just started again has
-    little of either, whatever it loses over the hours: with restarts it is what nine tenths of the
-    first and of the second half stay below.
+    That is the first and the last sixth, each by its median. A broker that was just started again
+    has little of either, whatever it loses over the hours: with restarts it is what nine tenths of
+    each stay below, and each should be long enough for every broker to be started again in it.
     """
     by_broker: dict[int, list[Sample]] = {}
     for each in samples:
@@ -484,7 +487,7 @@ def verdicts(
             by_broker.setdefault(each.broker, []).append(each)
     found = []
     for broker, of_broker in sorted(by_broker.items()):
-        size = max(len(of_broker) // (2 if with_restarts else 10), 1)
+        size = max(len(of_broker) // PARTS, 1)
         parts = of_broker[:size], of_broker[-size:]
         usual = _ninth_tenth if with_restarts else statistics.median
         memory = [usual([each.memory_mb for each in part]) for part in parts]
@@ -496,6 +499,15 @@ def verdicts(
 
 def _ninth_tenth(values: Sequence[float]) -> float:
     return sorted(values)[len(values) * 9 // 10]
+
+
+def grows(found: Verdict, options: argparse.Namespace) -> bool:
+    """Whether a broker's memory or descriptors grew by more than is allowed."""
+    memory, descriptors = found.memory_mb, found.descriptors
+    return bool(
+        memory[1] - memory[0] > options.growth_mb
+        or descriptors[1] - descriptors[0] > options.growth_descriptors
+    )
 
 
 def show(found: Sequence[Verdict], flow: Flow, work: Sequence[Load]) -> None:
@@ -534,8 +546,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--growth-descriptors",
         type=int,
-        default=64,
-        help="likewise, of descriptors (64)",
+        default=5,
+        help="likewise, of descriptors (default: 5)",
     )
     made.add_argument("--sample-seconds", type=float, default=5, help="(default: 5)")
     made.add_argument("--csv", type=Path, help="where every sample goes")
@@ -569,11 +581,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in (*flow.faults[:20], *tracebacks[:5]):
         print(text)
     print(f"tracebacks in the logs: {len(tracebacks)}")
-    grown = any(each.memory_mb[1] - each.memory_mb[0] > options.growth_mb for each in found)
-    opened = any(
-        each.descriptors[1] - each.descriptors[0] > options.growth_descriptors for each in found
-    )
-    return int(bool(grown or opened or flow.faults or tracebacks or not found))
+    has_grown = any(grows(each, options) for each in found)
+    return int(bool(has_grown or flow.faults or tracebacks or not found))
 
 
 if __name__ == "__main__":

@@ -26,14 +26,12 @@ def deny(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Any:
     return forbid
 
 
-async def markers(bench: Bench) -> ErrorCode:
+async def markers(bench: Bench, **fields: int) -> ErrorCode:
     request = messages.WriteTxnMarkersRequest
     marker = request.WritableTxnMarker(
-        producer_id=1,
-        producer_epoch=0,
         transaction_result=True,
         topics=[request.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
-        coordinator_epoch=0,
+        **{"producer_id": 1, "producer_epoch": 0, "coordinator_epoch": 0} | fields,
     )
     answer = await bench.client.call(request(markers=[marker]), 1)
     return ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
@@ -42,10 +40,13 @@ async def markers(bench: Bench) -> ErrorCode:
 async def test_markers_are_for_brokers_and_administrators(bench: Bench, deny: Any) -> None:
     await bench.create_topic("t")
     alter, act = ("ALTER", "CLUSTER", CLUSTER), ("CLUSTER_ACTION", "CLUSTER", CLUSTER)
-    deny(alter)
-    assert await markers(bench) is ErrorCode.NONE
     deny(act)
     assert await markers(bench) is ErrorCode.NONE
+    assert await markers(bench, producer_epoch=1) is ErrorCode.INVALID_PRODUCER_EPOCH
+    fenced = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert await markers(bench, coordinator_epoch=1) is fenced
+    deny(alter)
+    assert await markers(bench, producer_epoch=1, coordinator_epoch=1) is ErrorCode.NONE
     deny(alter, act)
     assert await markers(bench) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert bench.log_end_offset("t") == 2

@@ -14,6 +14,7 @@ from odradek.broker.interbroker.transaction_verification import (
     take_questions,
 )
 from odradek.common.errors import ErrorCode
+from odradek.common.sentinels import READ_COMMITTED
 from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
@@ -22,7 +23,7 @@ from odradek.protocol.records import build_batch, iter_batches, iter_records
 from odradek.runtime import long_work
 
 if TYPE_CHECKING:
-    from conftest import Bench
+    from conftest import Bench, Client
 
 NOW_MS = 1_700_000_000_000
 NEW, OLD = 12, 11
@@ -278,3 +279,67 @@ def test_a_request_names_a_transaction_once() -> None:
             ]
         )
     assert rounds == [[("a", 0), ("b", 0)], [("a", 1)], [("a", 2)]]
+
+
+# -- markers of others ------------------------------------------------------------------------
+
+
+async def mark(client: Client, writer: Writer, **fields: int) -> ErrorCode:
+    """Send a marker for the writer's transaction in partition 0."""
+    marking = messages.WriteTxnMarkersRequest
+    marker = marking.WritableTxnMarker(
+        transaction_result=False,
+        topics=[marking.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
+        **{
+            "producer_id": writer.producer_id,
+            "producer_epoch": writer.epoch,
+            "coordinator_epoch": 0,
+        }
+        | fields,
+    )
+    answer = await client.call(marking(markers=[marker]), 2)
+    return ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"coordinator_epoch": 2**31 - 1}, ErrorCode.TRANSACTION_COORDINATOR_FENCED),
+        ({"producer_epoch": 100}, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+    ids=["coordinator epoch", "producer epoch"],
+)
+async def test_a_transaction_ends_whatever_markers_a_client_sends(
+    bench: Bench, fields: dict[str, int], error: ErrorCode
+) -> None:
+    await bench.create_topic("t")
+    writer = await Writer(bench).start()
+    other = bench.another_client()
+    assert await mark(other, writer, **fields) is error
+    assert await writer.write(0) is ErrorCode.NONE
+    assert await mark(other, writer, **fields) is error
+    assert await writer.end() is ErrorCode.NONE
+    make = messages.FetchRequest
+    partitions = [make.FetchPartition(partition=0)]
+    fetch = make(
+        max_wait_ms=60_000,
+        min_bytes=1,
+        isolation_level=READ_COMMITTED,
+        topics=[make.FetchTopic(topic="t", partitions=partitions)],
+    )
+    (read,) = (await other.call(fetch, 12)).responses[0].partitions
+    assert (read.last_stable_offset, read.aborted_transactions) == (2, [])
+
+
+async def test_a_newer_coordinator_marks_with_a_newer_epoch(bench: Bench) -> None:
+    await bench.create_topic("t")
+    writer = await Writer(bench).start()
+    assert await writer.write(0) is ErrorCode.NONE
+    broker = bench.another_client()
+    broker.connection.is_broker = True
+    same = {"producer_epoch": writer.epoch, "transaction_version": 2}
+    assert await mark(broker, writer, **same) is ErrorCode.INVALID_PRODUCER_EPOCH
+    newer = same | {"producer_epoch": writer.epoch + 1}
+    assert await mark(broker, writer, **newer) is ErrorCode.NONE
+    assert await mark(broker, writer, **newer) is ErrorCode.NONE, "sent again"
+    assert partition(bench, 0).log.last_stable_offset == 3

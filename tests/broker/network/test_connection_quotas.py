@@ -9,6 +9,7 @@ import pytest
 from odradek.broker.network import connection_quotas
 from odradek.broker.network.connection_quotas import (
     DESCRIPTORS,
+    MAX,
     PER_IP,
     UNLIMITED,
     UNREAD,
@@ -144,6 +145,20 @@ def test_brokers_come_in_above_the_limit_and_the_longest_unused_client_goes() ->
     broker = bench.come(listener_name="BROKERS")
     assert (first.is_open, second.is_open, broker.is_open) == (True, False, True)
     assert len(bench.quotas) == 2
+
+
+def test_what_makes_way_for_a_broker_is_of_the_address_with_the_most_connections() -> None:
+    bench = Bench()
+    bench.config = DynamicConfig(
+        BrokerConfig.from_sources({**TWO_LISTENERS, "max.connections": "4"})
+    )
+    bench.quotas = ConnectionQuotas(bench.config, bench.clock)
+    bench.come("10.0.0.9", "BROKERS").use()
+    clients = [bench.come(host, "CLIENTS") for host in ("10.0.0.2", "10.0.0.1", "10.0.0.1")]
+    clients[1].is_idle = False
+    bench.come("10.0.0.9", "BROKERS")
+    assert [each.is_open for each in clients] == [True, True, False]
+    assert bench.quotas.refused == {MAX: 1}
 
 
 # --- descriptors -----------------------------------------------------------------------------
