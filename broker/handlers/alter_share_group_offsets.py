@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets (91), version 0: where a share group without members is to go on.
 
 Behaviour: each partition for itself, once the share coordinator has stored it. What the group has
-acknowledged after that offset is forgotten.
+acknowledged after that offset is forgotten. A group that is not there is made.
 Departures from Kafka: error messages have words of their own.
 """
 
@@ -38,8 +38,6 @@ def handle_alter_share_group_offsets(
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if not body.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, DEFAULT_TEXTS[ErrorCode.INVALID_GROUP_ID])
-        share = context.coordinators.group.share
-        group = share.find(body.group_id)
         for topic in body.topics:
             topic_id = context.metadata_cache.topic_id(topic.topic_name)
             is_allowed = context.authorize(request, "READ", "TOPIC", topic.topic_name)
@@ -65,7 +63,8 @@ def handle_alter_share_group_offsets(
                 )
             )
 
-        share.partitions.alter(group, offsets, names, altered)
+        share = context.coordinators.group.share
+        share.alter_offsets(body.group_id, offsets, names, altered)
     except KafkaError as refusal:
         return response(error_code=refusal.code, error_message=refusal.message)
     return PARKED
@@ -87,7 +86,9 @@ def _topic(
     for each in topic.partitions:
         number = each.partition_index
         code = refused.get((name, number))
-        found = StateAnswer(code) if code else answers.get((topic_id or b"", number), StateAnswer())
+        found = answers.get((topic_id or b"", number), StateAnswer())
+        if code:
+            found = StateAnswer(code, DEFAULT_TEXTS[code])
         answer.partitions.append(
             PartitionAnswer(
                 partition_index=number, error_code=found.error, error_message=found.message

@@ -17,6 +17,7 @@ from ..request.requests import Request
 from .share_group_heartbeat import check_served
 
 TopicAnswer = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+NOTHING_TO_DELETE = "There is no offset information to delete."
 
 
 @in_steps
@@ -41,19 +42,27 @@ def handle_delete_share_group_offsets(
             topics.append(answer)
             topic_id = context.metadata_cache.topic_id(each.topic_name)
             if not context.authorize(request, "READ", "TOPIC", each.topic_name):
-                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif topic_id is None or topic_id not in group.now.initialized:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                _refuse(answer, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif topic_id is None:
+                _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif topic_id not in group.now.initialized and topic_id not in group.now.deleting:
+                _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOTHING_TO_DELETE)
             else:
                 answer.topic_id = topic_id
         deleted_ids = [each.topic_id for each in topics if not each.error_code]
 
         def deleted(error: ErrorCode) -> None:
             for answer in topics:
-                answer.error_code = answer.error_code or error
+                if error and not answer.error_code:
+                    _refuse(answer, error)
             request.answer(response(responses=topics))
 
         share.partitions.forget_topics(group, deleted_ids, deleted)
     except KafkaError as refusal:
         return response(error_code=refusal.code, error_message=refusal.message)
     return PARKED
+
+
+def _refuse(answer: TopicAnswer, error: ErrorCode, message: str | None = None) -> None:
+    answer.error_code = error
+    answer.error_message = message or DEFAULT_TEXTS[error]

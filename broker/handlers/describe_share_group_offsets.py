@@ -1,7 +1,8 @@
 """DescribeShareGroupOffsets (90), versions 0-1: where share groups stand in their partitions.
 
 Behaviour: each group for itself; without topics, all that it has read and that the client may
-describe. The share coordinators say it. A partition that the group has not begun has offset -1.
+describe. The share coordinators say it. A partition that the group has not begun has offset -1;
+a group that is not there has begun none, and is no error.
 Version notes: 1 tells how many records are still to be read (KIP-1226).
 How many that is, is -1 where the leader does not say.
 """
@@ -13,7 +14,7 @@ from functools import partial
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
-from ...coordinator.group.share.share_group import ShareGroup
+from ...coordinator.group.share.share_group import SharedTopic
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
 from ...coordinator.share.operations import UNINITIALIZED_OFFSET, StateAnswer
 from ...protocol import messages
@@ -76,16 +77,18 @@ def handle_describe_share_group_offsets(
             if not context.authorize(request, "DESCRIBE", "GROUP", requested.group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             share = context.coordinators.group.share
-            group = share.find(requested.group_id)
-            topics = _topics(context, request, group, requested.topics)
+            initialized = share.initialized(requested.group_id)
+            topics = _topics(context, request, initialized, requested.topics)
             keys: list[PartitionKey] = [
                 (topic.topic_id, number)
                 for topic, numbers in topics
                 for number in numbers
-                if not topic.partitions and group.now.is_initialized(topic.topic_id, number)
+                if not topic.partitions
+                and topic.topic_id in initialized
+                and number in initialized[topic.topic_id].partitions
             ]
             share.partitions.describe(
-                group, keys, partial(known, index, requested.group_id, topics)
+                requested.group_id, keys, partial(known, index, requested.group_id, topics)
             )
         except KafkaError as refusal:
             put(
@@ -102,7 +105,7 @@ def handle_describe_share_group_offsets(
 def _topics(
     context: HandlerContext,
     request: Request[messages.DescribeShareGroupOffsetsRequest],
-    group: ShareGroup,
+    initialized: Mapping[bytes, SharedTopic],
     requested: Iterable[
         messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic
     ]
@@ -113,7 +116,7 @@ def _topics(
     if requested is None:
         return [
             (TopicAnswer(topic_name=topic.name, topic_id=topic_id), sorted(topic.partitions))
-            for topic_id, topic in group.now.initialized.items()
+            for topic_id, topic in initialized.items()
             if cache.topic_name(topic_id) == topic.name
             and context.admission.is_allowed(request, "DESCRIBE", "TOPIC", topic.name)
         ]

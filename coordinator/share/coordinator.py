@@ -275,9 +275,11 @@ class ShareCoordinator:
         after = state.updated(
             write.leader_epoch, write.start_offset, write.delivery_complete_count, write.batches
         )
-        if known.updates + 1 >= self._settings.updates_per_snapshot:
+        if known.updates >= self._settings.updates_per_snapshot:
             now_ms = self._runtime.clock.now_ms()
-            after = after._replace(snapshot_epoch=state.snapshot_epoch + 1, write_ms=now_ms)
+            after = after._replace(
+                snapshot_epoch=state.snapshot_epoch + 1, create_ms=now_ms, write_ms=now_ms
+            )
             self._put_snapshot(shard, write.key, after, answer, respond)
             return
         record = update_record(write.key, state.snapshot_epoch, after.leader_epoch, write)

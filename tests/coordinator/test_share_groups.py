@@ -19,7 +19,9 @@ from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.coordinator.group.share.settings import ShareGroupSettings
+from odradek.coordinator.group.share.share_group import SharedTopic
 from odradek.coordinator.group.share.share_groups import ShareHeartbeat, ShareHeartbeatAnswer
+from odradek.coordinator.group.share.share_partitions import PartitionAnswers
 from odradek.coordinator.share.operations import (
     DeleteState,
     InitializeState,
@@ -101,10 +103,33 @@ class Bench:
         assert first.error is ErrorCode.NONE
         return self.beat(member_id, first.member_epoch)
 
+    def settle(self) -> None:
+        """Flush until what is stored leads to no other write: each verb takes two or three."""
+        for _ in range(3):
+            self.log.flush()
+
+    def alter(self, offsets: dict[tuple[bytes, int], int]) -> PartitionAnswers:
+        """Have the group begin there; the answers of all partitions."""
+        answers: list[PartitionAnswers] = []
+        names = {ORDERS: "orders", PAYMENTS: "payments"}
+        self.coordinator.share.alter_offsets(GROUP, offsets, names, answers.append)
+        self.settle()
+        (answer,) = answers
+        return answer
+
+    def forget(self, topic_id: bytes) -> ErrorCode:
+        """Have the group forget a topic."""
+        errors: list[ErrorCode] = []
+        group = self.coordinator.share.find(GROUP)
+        self.coordinator.share.partitions.forget_topics(group, [topic_id], errors.append)
+        self.settle()
+        (error,) = errors
+        return error
+
     def delete(self) -> ErrorCode:
         errors: list[ErrorCode] = []
         run_at_once(self.coordinator.delete_group(GROUP, errors.append))
-        self.log.flush()
+        self.settle()
         (error,) = errors
         return error
 
@@ -116,15 +141,15 @@ def bench() -> Bench:
 
 def test_a_member_reads_what_the_share_coordinator_has_begun(bench: Bench) -> None:
     first = bench.beat("m1", 0, "orders", "missing")
-    assert (first.member_epoch, first.assignment) == (1, {})
+    assert (first.member_epoch, first.assignment) == (2, {})
     assert {each.key[1:] for each in bench.persister.operations} == {
         (ORDERS, number) for number in range(4)
     }
 
-    second = bench.beat("m1", 1)
+    second = bench.beat("m1", 2)
 
-    assert (second.member_epoch, second.assignment) == (2, {ORDERS: {0, 1, 2, 3}})
-    assert bench.beat("m1", 2).assignment is None
+    assert (second.member_epoch, second.assignment) == (3, {ORDERS: {0, 1, 2, 3}})
+    assert bench.beat("m1", 3).assignment is None
 
 
 def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
@@ -135,9 +160,9 @@ def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
 
     bench.advance(30_000)
 
-    assert bench.beat("m1", 1).error is ErrorCode.NONE
+    assert bench.beat("m1", 2).error is ErrorCode.NONE
     assert len(bench.persister.operations) == 4
-    assert bench.beat("m1", 1).assignment == {PAYMENTS: {0, 1}}
+    assert bench.beat("m1", 2).assignment == {PAYMENTS: {0, 1}}
 
 
 def test_a_new_partition_is_begun_and_assigned(bench: Bench) -> None:
@@ -205,7 +230,7 @@ def test_a_refused_write_leaves_nothing_behind(bench: Bench) -> None:
     assert bench.beat("m1", 0, "orders").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bench.coordinator.share_groups == []
     bench.log.fail_with = ErrorCode.NONE
-    assert bench.beat("m1", 0, "orders").member_epoch == 1
+    assert bench.beat("m1", 0, "orders").member_epoch == 2
 
 
 def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:
@@ -249,20 +274,54 @@ def test_groups_of_other_types_keep_out(bench: Bench) -> None:
 def test_offsets_are_altered_while_nobody_reads(bench: Bench) -> None:
     bench.joined("m1", "payments")
     group = bench.coordinator.share_groups[0]
-    with pytest.raises(KafkaError):
-        bench.coordinator.share.partitions.alter(
-            group, {(PAYMENTS, 0): 7}, {PAYMENTS: "payments"}, lambda _: None
-        )
-    bench.beat("m1", -1)
     epoch = group.now.epoch
+    with pytest.raises(KafkaError):
+        bench.alter({(PAYMENTS, 0): 7})
+    bench.beat("m1", -1)
 
-    bench.coordinator.share.partitions.alter(
-        group, {(PAYMENTS, 0): 7}, {PAYMENTS: "payments"}, lambda _: None
-    )
-    bench.log.flush()
+    assert bench.alter({(PAYMENTS, 0): 7}) == {(PAYMENTS, 0): StateAnswer()}
 
     last = bench.persister.operations[-1]
     assert last == InitializeState(last.key, epoch + 1, 7)
+
+
+def test_a_group_comes_to_be_with_the_offsets_that_it_is_given(bench: Bench) -> None:
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    refused = StateAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.alter({(PAYMENTS, 0): 7}) == {(PAYMENTS, 0): refused}
+    bench.persister.error = ErrorCode.NONE
+
+    assert bench.alter({(PAYMENTS, 1): 8}) == {(PAYMENTS, 1): StateAnswer()}
+
+    bench.restart()
+    assert bench.coordinator.share.initialized(GROUP) == {
+        PAYMENTS: SharedTopic("payments", frozenset({1}))
+    }
+    assert bench.delete() is ErrorCode.NONE
+    assert bench.coordinator.share.initialized(GROUP) == {}
+
+
+def test_nobody_is_made_a_group_by_no_offsets(bench: Bench) -> None:
+    assert bench.alter({}) == {}
+    assert bench.coordinator.share_groups == []
+
+
+def test_topics_that_could_not_be_forgotten_are_forgotten_later(bench: Bench) -> None:
+    bench.alter({(ORDERS, 0): 1, (PAYMENTS, 1): 2})
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.forget(PAYMENTS) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.restart()
+    bench.persister.error = ErrorCode.NONE
+    assert bench.coordinator.share.initialized(GROUP).keys() == {ORDERS}
+
+    assert bench.forget(PAYMENTS) is ErrorCode.NONE
+
+    deleted = [each.key[1:] for each in bench.persister.operations if isinstance(each, DeleteState)]
+    assert deleted == [(PAYMENTS, 1), (PAYMENTS, 0), (PAYMENTS, 1)]
+    bench.restart()
+    (group,) = bench.coordinator.share_groups
+    assert group.now.initialized.keys() == {ORDERS}
+    assert group.now.deleting == {}
 
 
 # -- the assignor -------------------------------------------------------------------------------

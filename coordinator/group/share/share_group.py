@@ -19,6 +19,9 @@ ShareAssignment = Mapping[bytes, frozenset[int]]
 
 NO_ASSIGNMENT: ShareAssignment = {}
 
+FIRST_EPOCH = 1
+"""The epoch of a group that has not begun, and of its target; its first member counts it up."""
+
 
 class ShareMember(NamedTuple):
     """A member of one group, as its records keep it.
@@ -60,9 +63,9 @@ class ShareGroupImage(NamedTuple):
         deleting: topic id to name, of topics whose share partitions are being deleted.
     """
 
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    target_epoch: int = 0
+    target_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     members: Mapping[str, ShareMember] = {}
     targets: Mapping[str, ShareAssignment] = {}

@@ -9,7 +9,7 @@ KIP-932; Kafka 4.3's GroupMetadataManager.shareGroupHeartbeat.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,8 +32,8 @@ from ..runtime import GroupRuntime
 from ..session import Session
 from .records import ShareGroupWrite
 from .settings import ShareGroupSettings, ShareGroupTimings
-from .share_group import NO_ASSIGNMENT, ShareAssignment, ShareGroup, ShareMember
-from .share_partitions import SharePartitions
+from .share_group import NO_ASSIGNMENT, ShareAssignment, SharedTopic, ShareGroup, ShareMember
+from .share_partitions import AnswersCallback, PartitionKey, SharePartitions
 
 if TYPE_CHECKING:
     from ...share.operations import Persister
@@ -161,8 +161,11 @@ class ShareGroups:
         if request.member_epoch == LEAVE_EPOCH:
             self._leave(self.find(request.group_id), request.member_id, respond)
             return
-        write = ShareGroupWrite(self._find_or_create(request))
-        group = write.group
+        if request.member_epoch == JOIN_EPOCH:
+            group = self._find_or_create(request.group_id)
+        else:
+            group = self.find(request.group_id)
+        write = ShareGroupWrite(group)
         try:
             self._heartbeat(write, request, respond)
         except KafkaError:
@@ -179,7 +182,7 @@ class ShareGroups:
         if updated != before or before.member_id not in group.members:
             write.put_metadata(updated)
         has_changed = updated.subscribed_topic_names != before.subscribed_topic_names
-        if has_changed or group.needs_refresh or group.now.epoch == 0:
+        if has_changed or group.needs_refresh:
             self._update_epoch(write, has_changed=has_changed)
         self._update_targets(write)
         member = self._reconcile(write, updated, has_changed=has_changed)
@@ -267,7 +270,7 @@ class ShareGroups:
             write.remove_group()
             self._writer.submit(write, partial(self._removed, group, respond))
 
-        self.partitions.delete_states(group, tuple(group.now.initialized), deleted)
+        self.partitions.forget_all(group, deleted)
 
     def _removed(
         self, group: ShareGroup, respond: Callable[[ErrorCode], None], error: ErrorCode
@@ -275,6 +278,30 @@ class ShareGroups:
         if not error:
             self.shards.forget_share_group(group)
         respond(error)
+
+    def alter_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[PartitionKey, int],
+        names: Mapping[bytes, str],
+        respond: AnswersCallback,
+    ) -> None:
+        """AlterShareGroupOffsets: have a group without members begin at some offsets.
+
+        A group that is not there yet is made.
+
+        Args:
+            offsets: by topic id and partition.
+            names: of the topics, by their ids.
+            respond: called once, when all is stored or refused.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND of a group of another type,
+                NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        group = self._find_or_create(group_id)
+        self.partitions.alter(group, offsets, names, respond)
+        self._forget_if_new(group)
 
     def topics_changed(self, topics: frozenset[str]) -> None:
         """Topics changed, came or went: groups that read them look at them again."""
@@ -286,6 +313,19 @@ class ShareGroups:
         """A group was loaded: its members have their session timeout from now on."""
         for member_id in group.members:
             self._extend(group, member_id)
+
+    def initialized(self, group_id: str) -> Mapping[bytes, SharedTopic]:
+        """The share partitions that a group has begun; a group that is not there has none.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        try:
+            return self.find(group_id).now.initialized
+        except KafkaError as refusal:
+            if refusal.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            return {}
 
     # -- finding a group ----------------------------------------------------------------
 
@@ -304,13 +344,8 @@ class ShareGroups:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return group
 
-    def _find_or_create(self, request: ShareHeartbeat) -> ShareGroup:
-        group_id = request.group_id
-        if (
-            group_id in self.shards.share_groups
-            or request.member_epoch != JOIN_EPOCH
-            or self.shards.find_any(group_id) is not None
-        ):
+    def _find_or_create(self, group_id: str) -> ShareGroup:
+        if group_id in self.shards.share_groups or self.shards.find_any(group_id) is not None:
             return self.find(group_id)
         return self.shards.add_share_group(group_id)
 
@@ -333,7 +368,7 @@ class ShareGroups:
         return member
 
     def _forget_if_new(self, group: ShareGroup) -> None:
-        """Drop a group that was made for a member that could not join."""
+        """Drop a group that was made for what could not be done."""
         if group.has_nothing:
             self.shards.forget_share_group(group)
 
@@ -344,12 +379,7 @@ class ShareGroups:
         group = write.group
         now = group.now
         metadata_hash = self._hashes.metadata_hash(now.subscribed_topics())
-        if (
-            has_changed
-            or now.epoch == 0
-            or metadata_hash != now.metadata_hash
-            or self._has_unassigned(group)
-        ):
+        if has_changed or metadata_hash != now.metadata_hash or self._has_unassigned(group):
             write.put_epoch(now.epoch + 1, metadata_hash)
         group.needs_refresh = False
 
@@ -457,7 +487,7 @@ def _is_plain(group: ShareGroup, request: ShareHeartbeat) -> bool:
     now = group.now
     return (
         member is not None
-        and request.member_epoch == member.member_epoch == now.target_epoch == now.epoch > 0
+        and request.member_epoch == member.member_epoch == now.target_epoch == now.epoch
         and not group.needs_refresh
         and group.writes.is_settled
         and request.subscribed_topic_names is None
