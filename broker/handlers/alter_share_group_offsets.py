@@ -2,7 +2,7 @@
 
 Behaviour: each partition for itself, once the share coordinator has stored it. What the group has
 acknowledged after that offset is forgotten. A group that is not there is made.
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: a negative offset is INVALID_REQUEST.
 """
 
 from __future__ import annotations

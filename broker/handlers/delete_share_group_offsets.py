@@ -2,7 +2,7 @@
 
 Behaviour: the group may have no members. Each topic for itself, once that is stored; one that the
 group has not read is UNKNOWN_TOPIC_OR_PARTITION.
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: none known.
 """
 
 from __future__ import annotations
