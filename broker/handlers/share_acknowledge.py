@@ -15,7 +15,7 @@ from ...runtime.steps import Steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
-from ..share.share_requests import AcknowledgeOutcomes, acknowledged_in, check_epoch, session_key
+from ..share.share_requests import AcknowledgeOutcomes, acknowledged_in, session_key
 from ..share.share_responses import acknowledge_response
 from ..share.share_sessions import INITIAL_EPOCH
 
@@ -28,10 +28,9 @@ def handle_share_acknowledge(
     epoch = request.body.share_session_epoch
     try:
         key = session_key(context, request)
-        acknowledged = yield from acknowledged_in(request)
-        check_epoch(epoch, has_acknowledgements=bool(acknowledged))
-        if epoch == INITIAL_EPOCH:
+        if epoch == INITIAL_EPOCH or epoch < FINAL_EPOCH:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        acknowledged = yield from acknowledged_in(request)
         manager = context.coordinators.share_partitions
         session = manager.sessions.resume(key, epoch)
     except KafkaError as refusal:

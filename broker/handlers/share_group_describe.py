@@ -40,6 +40,8 @@ def _describe(
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = context.coordinators.group.share.describe(group_id)
         topics = {entry.topic_name for each in group.members for entry in each.assignment}
         topics.update(*(each.member.subscribed_topic_names for each in group.members))

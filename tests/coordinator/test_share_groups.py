@@ -82,12 +82,14 @@ class Bench:
         self.timers.run_due(self.clock.monotonic_ms())
         self.log.flush()
 
-    def beat(self, member_id: str, epoch: int, *topics: str) -> ShareHeartbeatAnswer:
+    def beat(
+        self, member_id: str, epoch: int, *topics: str, rack: str | None = None
+    ) -> ShareHeartbeatAnswer:
         answers: list[ShareHeartbeatAnswer] = []
         names = frozenset(topics) or None
         try:
             self.coordinator.share.heartbeat(
-                ShareHeartbeat(GROUP, member_id, epoch, None, names), answers.append
+                ShareHeartbeat(GROUP, member_id, epoch, rack, names), answers.append
             )
         except KafkaError as refusal:
             return ShareHeartbeatAnswer(refusal.code)
@@ -116,15 +118,15 @@ def bench() -> Bench:
 
 def test_a_member_reads_what_the_share_coordinator_has_begun(bench: Bench) -> None:
     first = bench.beat("m1", 0, "orders", "missing")
-    assert (first.member_epoch, first.assignment) == (1, {})
+    assert (first.member_epoch, first.assignment) == (2, {})
     assert {each.key[1:] for each in bench.persister.operations} == {
         (ORDERS, number) for number in range(4)
     }
 
-    second = bench.beat("m1", 1)
+    second = bench.beat("m1", 2)
 
-    assert (second.member_epoch, second.assignment) == (2, {ORDERS: {0, 1, 2, 3}})
-    assert bench.beat("m1", 2).assignment is None
+    assert (second.member_epoch, second.assignment) == (3, {ORDERS: {0, 1, 2, 3}})
+    assert bench.beat("m1", 3).assignment is None
 
 
 def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
@@ -135,9 +137,9 @@ def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
 
     bench.advance(30_000)
 
-    assert bench.beat("m1", 1).error is ErrorCode.NONE
+    assert bench.beat("m1", 2).error is ErrorCode.NONE
     assert len(bench.persister.operations) == 4
-    assert bench.beat("m1", 1).assignment == {PAYMENTS: {0, 1}}
+    assert bench.beat("m1", 2).assignment == {PAYMENTS: {0, 1}}
 
 
 def test_a_new_partition_is_begun_and_assigned(bench: Bench) -> None:
@@ -189,14 +191,21 @@ def test_epochs_are_checked(bench: Bench) -> None:
 
 
 def test_another_broker_finds_all_of_the_group(bench: Bench) -> None:
-    bench.joined("m1", "orders", "payments")
+    epoch = bench.joined("m1", "orders", "payments").member_epoch
+    assert bench.beat("m1", epoch, rack="rack-a").member_epoch == epoch
     before = bench.coordinator.share_groups[0].image()
 
     bench.restart()
 
     (group,) = bench.coordinator.share_groups
     assert group.image() == before
-    assert bench.beat("m1", group.members["m1"].member_epoch).error is ErrorCode.NONE
+    assert bench.beat("m1", epoch).error is ErrorCode.NONE
+    (described,) = bench.coordinator.share.describe(GROUP).members
+    assert described.member.rack_id == "rack-a", "a heartbeat without one keeps it"
+    assert bench.beat("m1", epoch, rack="rack-b").error is ErrorCode.NONE
+    (described,) = bench.coordinator.share.describe(GROUP).members
+    assert described.member.rack_id == "rack-b"
+    assert bench.beat("m1", epoch, rack="").error is ErrorCode.INVALID_REQUEST
     assert len(bench.persister.operations) == 6, "nothing is begun twice"
 
 
@@ -205,7 +214,7 @@ def test_a_refused_write_leaves_nothing_behind(bench: Bench) -> None:
     assert bench.beat("m1", 0, "orders").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bench.coordinator.share_groups == []
     bench.log.fail_with = ErrorCode.NONE
-    assert bench.beat("m1", 0, "orders").member_epoch == 1
+    assert bench.beat("m1", 0, "orders").member_epoch == 2
 
 
 def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:

@@ -306,12 +306,10 @@ class ShareGroups:
 
     def _find_or_create(self, request: ShareHeartbeat) -> ShareGroup:
         group_id = request.group_id
-        if (
-            group_id in self.shards.share_groups
-            or request.member_epoch != JOIN_EPOCH
-            or self.shards.find_any(group_id) is not None
-        ):
+        if group_id in self.shards.share_groups or self.shards.find_any(group_id) is not None:
             return self.find(group_id)
+        if request.member_epoch != JOIN_EPOCH:
+            raise group_not_found(f"Share group {group_id} not found.")
         return self.shards.add_share_group(group_id)
 
     def _find_member(self, group: ShareGroup, request: ShareHeartbeat) -> ShareMember:
