@@ -2,7 +2,8 @@
 
 Behaviour: each partition for itself, once the share coordinator has stored it. What the group has
 acknowledged after that offset is forgotten.
-Departures from Kafka: error messages have words of their own.
+A group that is not there begins, if there is anything to alter.
+Departures from Kafka: an offset below -1 is INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
-from ...coordinator.share.operations import StateAnswer
+from ...coordinator.share.operations import UNINITIALIZED_OFFSET, StateAnswer
 from ...protocol import messages
 from ...runtime.steps import Steps
 from ..request.context import HandlerContext
@@ -39,7 +40,6 @@ def handle_alter_share_group_offsets(
         if not body.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, DEFAULT_TEXTS[ErrorCode.INVALID_GROUP_ID])
         share = context.coordinators.group.share
-        group = share.find(body.group_id)
         for topic in body.topics:
             topic_id = context.metadata_cache.topic_id(topic.topic_name)
             is_allowed = context.authorize(request, "READ", "TOPIC", topic.topic_name)
@@ -52,7 +52,7 @@ def handle_alter_share_group_offsets(
                     name, number
                 ):
                     refused[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif each.start_offset < 0:
+                elif each.start_offset < UNINITIALIZED_OFFSET:
                     refused[name, number] = ErrorCode.INVALID_REQUEST
                 else:
                     offsets[topic_id, number] = each.start_offset
@@ -65,7 +65,10 @@ def handle_alter_share_group_offsets(
                 )
             )
 
-        share.partitions.alter(group, offsets, names, altered)
+        if not offsets and share.is_unknown(body.group_id):
+            altered({})
+        else:
+            share.partitions.alter(share.find_or_create(body.group_id), offsets, names, altered)
     except KafkaError as refusal:
         return response(error_code=refusal.code, error_message=refusal.message)
     return PARKED
@@ -80,14 +83,18 @@ def _topic(
     name = topic.topic_name
     topic_id = context.metadata_cache.topic_id(name)
     answer = TopicAnswer(topic_name=name)
-    if topic_id is not None and any(
-        (name, each.partition_index) not in refused for each in topic.partitions
+    if topic_id is not None and ErrorCode.TOPIC_AUTHORIZATION_FAILED not in (
+        refused.get((name, each.partition_index)) for each in topic.partitions
     ):
         answer.topic_id = topic_id
     for each in topic.partitions:
         number = each.partition_index
         code = refused.get((name, number))
-        found = StateAnswer(code) if code else answers.get((topic_id or b"", number), StateAnswer())
+        found = (
+            StateAnswer(code, DEFAULT_TEXTS[code])
+            if code
+            else answers.get((topic_id or b"", number), StateAnswer())
+        )
         answer.partitions.append(
             PartitionAnswer(
                 partition_index=number, error_code=found.error, error_message=found.message

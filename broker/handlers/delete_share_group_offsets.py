@@ -2,7 +2,7 @@
 
 Behaviour: the group may have no members. Each topic for itself, once that is stored; one that the
 group has not read is UNKNOWN_TOPIC_OR_PARTITION.
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: none known.
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ def handle_delete_share_group_offsets(
             topic_id = context.metadata_cache.topic_id(each.topic_name)
             if not context.authorize(request, "READ", "TOPIC", each.topic_name):
                 answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif topic_id is None or topic_id not in group.now.initialized:
+            elif topic_id is None:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif topic_id not in group.now.initialized:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                answer.error_message = "There is no offset information to delete."
             else:
                 answer.topic_id = topic_id
         deleted_ids = [each.topic_id for each in topics if not each.error_code]
@@ -51,6 +54,8 @@ def handle_delete_share_group_offsets(
         def deleted(error: ErrorCode) -> None:
             for answer in topics:
                 answer.error_code = answer.error_code or error
+                if answer.error_code and answer.error_message is None:
+                    answer.error_message = DEFAULT_TEXTS[ErrorCode(answer.error_code)]
             request.answer(response(responses=topics))
 
         share.partitions.forget_topics(group, deleted_ids, deleted)

@@ -271,7 +271,7 @@ def test_offsets_are_altered_while_nobody_reads(bench: Bench) -> None:
     bench.log.flush()
 
     last = bench.persister.operations[-1]
-    assert last == InitializeState(last.key, epoch + 1, 7)
+    assert last == InitializeState(last.key, epoch, 7)
 
 
 # -- the assignor -------------------------------------------------------------------------------

@@ -161,7 +161,9 @@ class ShareGroups:
         if request.member_epoch == LEAVE_EPOCH:
             self._leave(self.find(request.group_id), request.member_id, respond)
             return
-        write = ShareGroupWrite(self._find_or_create(request))
+        if request.member_epoch != JOIN_EPOCH and self.is_unknown(request.group_id):
+            raise group_not_found(f"Share group {request.group_id} not found.")
+        write = ShareGroupWrite(self.find_or_create(request.group_id))
         group = write.group
         try:
             self._heartbeat(write, request, respond)
@@ -179,7 +181,7 @@ class ShareGroups:
         if updated != before or before.member_id not in group.members:
             write.put_metadata(updated)
         has_changed = updated.subscribed_topic_names != before.subscribed_topic_names
-        if has_changed or group.needs_refresh or group.now.epoch == 0:
+        if has_changed or group.needs_refresh:
             self._update_epoch(write, has_changed=has_changed)
         self._update_targets(write)
         member = self._reconcile(write, updated, has_changed=has_changed)
@@ -304,13 +306,35 @@ class ShareGroups:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return group
 
-    def _find_or_create(self, request: ShareHeartbeat) -> ShareGroup:
-        group_id = request.group_id
-        if group_id in self.shards.share_groups or self.shards.find_any(group_id) is not None:
-            return self.find(group_id)
-        if request.member_epoch != JOIN_EPOCH:
-            raise group_not_found(f"Share group {group_id} not found.")
-        return self.shards.add_share_group(group_id)
+    def find_or_create(self, group_id: str) -> ShareGroup:
+        """The group, a new one if there is none of any type.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, it is of another type; NOT_COORDINATOR or
+                COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if self.is_unknown(group_id):
+            return self.shards.add_share_group(group_id)
+        return self.find(group_id)
+
+    def find_if_known(self, group_id: str) -> ShareGroup | None:
+        """The group, if there is a share group of that id.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if group_id not in self.shards.share_groups:
+            self.shards.find_any(group_id)  # raises where it would be kept by another broker
+            return None
+        return self.find(group_id)
+
+    def is_unknown(self, group_id: str) -> bool:
+        """Whether there is no group of that id, of any type.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        return group_id not in self.shards.share_groups and self.shards.find_any(group_id) is None
 
     def _find_member(self, group: ShareGroup, request: ShareHeartbeat) -> ShareMember:
         member = group.members.get(request.member_id)
@@ -342,12 +366,7 @@ class ShareGroups:
         group = write.group
         now = group.now
         metadata_hash = self._hashes.metadata_hash(now.subscribed_topics())
-        if (
-            has_changed
-            or now.epoch == 0
-            or metadata_hash != now.metadata_hash
-            or self._has_unassigned(group)
-        ):
+        if has_changed or metadata_hash != now.metadata_hash or self._has_unassigned(group):
             write.put_epoch(now.epoch + 1, metadata_hash)
         group.needs_refresh = False
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
+from ....common.error_texts import DEFAULT_TEXTS
 from ....common.errors import ErrorCode, KafkaError
 from ...share.operations import (
     DeleteState,
@@ -161,11 +162,11 @@ class SharePartitions:
     # -- for administrators ---------------------------------------------------------------
 
     def describe(
-        self, group: ShareGroup, partitions: Collection[PartitionKey], respond: AnswersCallback
+        self, group_id: str, partitions: Collection[PartitionKey], respond: AnswersCallback
     ) -> None:
         """Read where a group stands in some partitions."""
         operations: list[Operation] = [
-            ReadStateSummary(SharePartitionKey(group.group_id, *key)) for key in partitions
+            ReadStateSummary(SharePartitionKey(group_id, *key)) for key in partitions
         ]
         self._submit(operations, respond)
 
@@ -188,7 +189,7 @@ class SharePartitions:
         _require_empty(group)
         write = ShareGroupWrite(group)
         now = group.now
-        write.put_epoch(now.epoch + 1, now.metadata_hash)
+        write.put_epoch(now.epoch, now.metadata_hash)  # by which a new group is there
         begun: dict[bytes, SharedTopic] = {}
         for topic_id, number in offsets:
             numbers = begun[topic_id].partitions if topic_id in begun else frozenset()
@@ -197,7 +198,7 @@ class SharePartitions:
             _reduced(now.initializing, begun), _united(now.initialized, begun), now.deleting
         )
         operations: list[Operation] = [
-            InitializeState(SharePartitionKey(group.group_id, *key), now.epoch + 1, offset)
+            InitializeState(SharePartitionKey(group.group_id, *key), now.epoch, offset)
             for key, offset in offsets.items()
         ]
 
@@ -265,7 +266,7 @@ class SharePartitions:
 
 def _require_empty(group: ShareGroup) -> None:
     if group.members:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group.group_id} is not empty.")
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, DEFAULT_TEXTS[ErrorCode.NON_EMPTY_GROUP])
 
 
 def _united(
