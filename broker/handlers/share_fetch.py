@@ -5,7 +5,8 @@ the member's session in turn, as soon as min_bytes are there or max_wait_ms have
 begins with epoch 0 and ends with -1, which fetches nothing. Records go out as slices of the
 segment files.
 Version notes: 2 may renew locks (KIP-1222), and may be held to the number of records (KIP-1206).
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: a topic id that nobody knows is UNKNOWN_TOPIC_ID of its partitions; there the whole
+fetch fails with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def handle_share_fetch(
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session = yield from _session(context, request, key)
     except KafkaError as refusal:
-        return messages.ShareFetchResponse(error_code=refusal.code, error_message=refusal.message)
+        return messages.ShareFetchResponse(error_code=refusal.code)
     fetched: FetchedPartitions = {}
 
     def respond() -> None:
@@ -114,7 +115,7 @@ def _fetch(
         try:
             requested.append(resolve(context, request, partition_id))
         except KafkaError as refusal:
-            fetched[partition_id] = SharePartitionData(refusal.code, refusal.message)
+            fetched[partition_id] = SharePartitionData(refusal.code)
 
     def complete(results: ShareFetchResults) -> None:
         for each, data in results:

@@ -51,7 +51,6 @@ def fetch_response(
         answer = response.PartitionData(
             partition_index=partition_id[1],
             error_code=data.error,
-            error_message=data.message,
             acknowledge_error_code=ErrorCode.NONE if refusal is None else refusal.code,
             acknowledge_error_message=None if refusal is None else refusal.message,
             records=data.records,
