@@ -1,8 +1,9 @@
 """AlterShareGroupOffsets (91), version 0: where a share group without members is to go on.
 
 Behaviour: each partition for itself, once the share coordinator has stored it. What the group has
-acknowledged after that offset is forgotten. A group that is not there is made.
-Departures from Kafka: a negative offset is INVALID_REQUEST.
+acknowledged after that offset is forgotten. A group that is not there begins, if there is anything
+to alter.
+Departures from Kafka: an offset below -1 is INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
-from ...coordinator.share.operations import StateAnswer
+from ...coordinator.share.operations import UNINITIALIZED_OFFSET, StateAnswer
 from ...protocol import messages
 from ...runtime.steps import Steps
 from ..request.context import HandlerContext
@@ -50,7 +51,7 @@ def handle_alter_share_group_offsets(
                     name, number
                 ):
                     refused[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif each.start_offset < 0:
+                elif each.start_offset < UNINITIALIZED_OFFSET:
                     refused[name, number] = ErrorCode.INVALID_REQUEST
                 else:
                     offsets[topic_id, number] = each.start_offset
@@ -79,8 +80,8 @@ def _topic(
     name = topic.topic_name
     topic_id = context.metadata_cache.topic_id(name)
     answer = TopicAnswer(topic_name=name)
-    if topic_id is not None and any(
-        (name, each.partition_index) not in refused for each in topic.partitions
+    if topic_id is not None and ErrorCode.TOPIC_AUTHORIZATION_FAILED not in (
+        refused.get((name, each.partition_index)) for each in topic.partitions
     ):
         answer.topic_id = topic_id
     for each in topic.partitions:

@@ -1,10 +1,11 @@
 """DescribeShareGroupOffsets (90), versions 0-1: where share groups stand in their partitions.
 
 Behaviour: each group for itself; without topics, all that it has read and that the client may
-describe. The share coordinators say it. A partition that the group has not begun has offset -1;
-a group that is not there has begun none, and is no error.
+describe. The share coordinators say it. A partition that the group has not begun has offset
+-1, and so has one that is not there, or of a group that is not there.
 Version notes: 1 tells how many records are still to be read (KIP-1226).
-How many that is, is -1 where the leader does not say.
+How many that is, is -1 where the leader does not say, and negative where the offset is beyond the end.
+Departures from Kafka: a topic without partitions is answered so; there it is UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def handle_describe_share_group_offsets(
             if not context.authorize(request, "DESCRIBE", "GROUP", requested.group_id):
                 raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             share = context.coordinators.group.share
-            initialized = share.initialized(requested.group_id)
+            group = share.find_if_known(requested.group_id)
+            initialized = {} if group is None else group.now.initialized
             topics = _topics(context, request, initialized, requested.topics)
             keys: list[PartitionKey] = [
                 (topic.topic_id, number)
@@ -122,20 +124,16 @@ def _topics(
         ]
     topics: list[tuple[TopicAnswer, Iterable[int]]] = []
     for each in requested:
-        error = ErrorCode.NONE
+        answer = TopicAnswer(topic_name=each.topic_name)
         topic_id = cache.topic_id(each.topic_name)
         if not context.authorize(request, "DESCRIBE", "TOPIC", each.topic_name):
-            error, topic_id = ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
-        elif topic_id is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        answer = TopicAnswer(topic_name=each.topic_name)
-        if topic_id is not None:
-            answer.topic_id = topic_id
-        if error:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answer.partitions = [
                 PartitionAnswer(partition_index=number, error_code=error)
                 for number in each.partitions
             ]
+        elif topic_id is not None:
+            answer.topic_id = topic_id
         topics.append((answer, each.partitions))
     return topics
 
@@ -174,4 +172,4 @@ def _lag(answer: StateAnswer, end: int | None) -> int:
         or answer.delivery_complete_count < 0
     ):
         return UNKNOWN_LAG
-    return max(end - answer.start_offset - answer.delivery_complete_count, 0)
+    return end - answer.start_offset - answer.delivery_complete_count

@@ -2,7 +2,7 @@
 
 Behaviour: a member joins, stays, changes its subscription or leaves; the answer tells its epoch
 and, where that changed, what it reads. An answer that tells of a change comes when that is stored.
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: none known.
 """
 
 from __future__ import annotations

@@ -90,10 +90,9 @@ class ShareFetchParams(NamedTuple):
 
 
 class SharePartitionData(NamedTuple):
-    """What one partition answers a share fetch."""
+    """What one partition answers a share fetch; an error goes without words, as Kafka's does."""
 
     error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
     records: FileSlice | bytes = b""
     acquired: Sequence[AcquiredRecords] = ()
 
@@ -211,8 +210,7 @@ class SharePartitionManager:
             led = self._led.get(_key(params.group_id, each))
             if refusal is not None or led is None:
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER if refusal is None else refusal.code
-                text = None if refusal is None else refusal.message
-                errors.append((each, SharePartitionData(code, text)))
+                errors.append((each, SharePartitionData(code)))
             else:
                 found.append(led)
             if not waiting:
@@ -284,9 +282,9 @@ class SharePartitionManager:
             try:
                 data = self._hand_out_of(led, params, limits, records_left, bytes_left)
             except KafkaError as refusal:
-                data = SharePartitionData(refusal.code, refusal.message)
-            except StorageError as failure:
-                data = SharePartitionData(ErrorCode.KAFKA_STORAGE_ERROR, failure.message)
+                data = SharePartitionData(refusal.code)
+            except StorageError:
+                data = SharePartitionData(ErrorCode.KAFKA_STORAGE_ERROR)
             results.append((led.requested, data))
             records_left -= sum(each.last_offset - each.first_offset + 1 for each in data.acquired)
             bytes_left -= len(data.records)

@@ -84,12 +84,14 @@ class Bench:
         self.timers.run_due(self.clock.monotonic_ms())
         self.log.flush()
 
-    def beat(self, member_id: str, epoch: int, *topics: str) -> ShareHeartbeatAnswer:
+    def beat(
+        self, member_id: str, epoch: int, *topics: str, rack: str | None = None
+    ) -> ShareHeartbeatAnswer:
         answers: list[ShareHeartbeatAnswer] = []
         names = frozenset(topics) or None
         try:
             self.coordinator.share.heartbeat(
-                ShareHeartbeat(GROUP, member_id, epoch, None, names), answers.append
+                ShareHeartbeat(GROUP, member_id, epoch, rack, names), answers.append
             )
         except KafkaError as refusal:
             return ShareHeartbeatAnswer(refusal.code)
@@ -214,14 +216,21 @@ def test_epochs_are_checked(bench: Bench) -> None:
 
 
 def test_another_broker_finds_all_of_the_group(bench: Bench) -> None:
-    bench.joined("m1", "orders", "payments")
+    epoch = bench.joined("m1", "orders", "payments").member_epoch
+    assert bench.beat("m1", epoch, rack="rack-a").member_epoch == epoch
     before = bench.coordinator.share_groups[0].image()
 
     bench.restart()
 
     (group,) = bench.coordinator.share_groups
     assert group.image() == before
-    assert bench.beat("m1", group.members["m1"].member_epoch).error is ErrorCode.NONE
+    assert bench.beat("m1", epoch).error is ErrorCode.NONE
+    (described,) = bench.coordinator.share.describe(GROUP).members
+    assert described.member.rack_id == "rack-a", "a heartbeat without one keeps it"
+    assert bench.beat("m1", epoch, rack="rack-b").error is ErrorCode.NONE
+    (described,) = bench.coordinator.share.describe(GROUP).members
+    assert described.member.rack_id == "rack-b"
+    assert bench.beat("m1", epoch, rack="").error is ErrorCode.INVALID_REQUEST
     assert len(bench.persister.operations) == 6, "nothing is begun twice"
 
 
@@ -282,7 +291,7 @@ def test_offsets_are_altered_while_nobody_reads(bench: Bench) -> None:
     assert bench.alter({(PAYMENTS, 0): 7}) == {(PAYMENTS, 0): StateAnswer()}
 
     last = bench.persister.operations[-1]
-    assert last == InitializeState(last.key, epoch + 1, 7)
+    assert last == InitializeState(last.key, epoch + 1, 7), "the member has left since"
 
 
 def test_a_group_comes_to_be_with_the_offsets_that_it_is_given(bench: Bench) -> None:
@@ -294,11 +303,10 @@ def test_a_group_comes_to_be_with_the_offsets_that_it_is_given(bench: Bench) -> 
     assert bench.alter({(PAYMENTS, 1): 8}) == {(PAYMENTS, 1): StateAnswer()}
 
     bench.restart()
-    assert bench.coordinator.share.initialized(GROUP) == {
-        PAYMENTS: SharedTopic("payments", frozenset({1}))
-    }
+    (group,) = bench.coordinator.share_groups
+    assert group.now.initialized == {PAYMENTS: SharedTopic("payments", frozenset({1}))}
     assert bench.delete() is ErrorCode.NONE
-    assert bench.coordinator.share.initialized(GROUP) == {}
+    assert bench.coordinator.share_groups == []
 
 
 def test_nobody_is_made_a_group_by_no_offsets(bench: Bench) -> None:
@@ -312,7 +320,8 @@ def test_topics_that_could_not_be_forgotten_are_forgotten_later(bench: Bench) ->
     assert bench.forget(PAYMENTS) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     bench.restart()
     bench.persister.error = ErrorCode.NONE
-    assert bench.coordinator.share.initialized(GROUP).keys() == {ORDERS}
+    (group,) = bench.coordinator.share_groups
+    assert group.now.initialized.keys() == {ORDERS}
 
     assert bench.forget(PAYMENTS) is ErrorCode.NONE
 

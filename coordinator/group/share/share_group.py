@@ -19,9 +19,6 @@ ShareAssignment = Mapping[bytes, frozenset[int]]
 
 NO_ASSIGNMENT: ShareAssignment = {}
 
-FIRST_EPOCH = 1
-"""The epoch of a group that has not begun, and of its target; its first member counts it up."""
-
 
 class ShareMember(NamedTuple):
     """A member of one group, as its records keep it.
@@ -40,6 +37,10 @@ class ShareMember(NamedTuple):
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
     assigned: ShareAssignment = NO_ASSIGNMENT
+
+
+FIRST_EPOCH = 1
+"""The epoch of a group that has not begun, and of its target; its first member counts it up."""
 
 
 class SharedTopic(NamedTuple):

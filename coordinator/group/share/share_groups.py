@@ -32,7 +32,7 @@ from ..runtime import GroupRuntime
 from ..session import Session
 from .records import ShareGroupWrite
 from .settings import ShareGroupSettings, ShareGroupTimings
-from .share_group import NO_ASSIGNMENT, ShareAssignment, SharedTopic, ShareGroup, ShareMember
+from .share_group import NO_ASSIGNMENT, ShareAssignment, ShareGroup, ShareMember
 from .share_partitions import AnswersCallback, PartitionKey, SharePartitions
 
 if TYPE_CHECKING:
@@ -161,11 +161,10 @@ class ShareGroups:
         if request.member_epoch == LEAVE_EPOCH:
             self._leave(self.find(request.group_id), request.member_id, respond)
             return
-        if request.member_epoch == JOIN_EPOCH:
-            group = self._find_or_create(request.group_id)
-        else:
-            group = self.find(request.group_id)
-        write = ShareGroupWrite(group)
+        if request.member_epoch != JOIN_EPOCH and self.is_unknown(request.group_id):
+            raise group_not_found(f"Share group {request.group_id} not found.")
+        write = ShareGroupWrite(self.find_or_create(request.group_id))
+        group = write.group
         try:
             self._heartbeat(write, request, respond)
         except KafkaError:
@@ -299,7 +298,7 @@ class ShareGroups:
             KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND of a group of another type,
                 NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
         """
-        group = self._find_or_create(group_id)
+        group = self.find_or_create(group_id)
         self.partitions.alter(group, offsets, names, respond)
         self._forget_if_new(group)
 
@@ -313,19 +312,6 @@ class ShareGroups:
         """A group was loaded: its members have their session timeout from now on."""
         for member_id in group.members:
             self._extend(group, member_id)
-
-    def initialized(self, group_id: str) -> Mapping[bytes, SharedTopic]:
-        """The share partitions that a group has begun; a group that is not there has none.
-
-        Raises:
-            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
-        """
-        try:
-            return self.find(group_id).now.initialized
-        except KafkaError as refusal:
-            if refusal.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-                raise
-            return {}
 
     # -- finding a group ----------------------------------------------------------------
 
@@ -344,10 +330,35 @@ class ShareGroups:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return group
 
-    def _find_or_create(self, group_id: str) -> ShareGroup:
-        if group_id in self.shards.share_groups or self.shards.find_any(group_id) is not None:
-            return self.find(group_id)
-        return self.shards.add_share_group(group_id)
+    def find_or_create(self, group_id: str) -> ShareGroup:
+        """The group, a new one if there is none of any type.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, it is of another type; NOT_COORDINATOR or
+                COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if self.is_unknown(group_id):
+            return self.shards.add_share_group(group_id)
+        return self.find(group_id)
+
+    def find_if_known(self, group_id: str) -> ShareGroup | None:
+        """The group, if there is a share group of that id.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if group_id not in self.shards.share_groups:
+            self.shards.find_any(group_id)  # raises where it would be kept by another broker
+            return None
+        return self.find(group_id)
+
+    def is_unknown(self, group_id: str) -> bool:
+        """Whether there is no group of that id, of any type.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        return group_id not in self.shards.share_groups and self.shards.find_any(group_id) is None
 
     def _find_member(self, group: ShareGroup, request: ShareHeartbeat) -> ShareMember:
         member = group.members.get(request.member_id)
