@@ -258,6 +258,16 @@ def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:
     assert bench.coordinator.share_groups == []
 
 
+def test_a_group_is_deleted_though_its_topic_was_deleted_before(bench: Bench) -> None:
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.beat("m1", 0, "payments").error is ErrorCode.NONE
+    assert bench.beat("m1", -1).error is ErrorCode.NONE
+    bench.persister.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    assert bench.delete() is ErrorCode.NONE
+    assert bench.coordinator.share_groups == []
+
+
 def test_groups_of_other_types_keep_out(bench: Bench) -> None:
     bench.joined("m1", "orders")
     request = JoinRequest(

@@ -301,7 +301,10 @@ class SharePartitions:
         ]
 
         def deleted(answers: PartitionAnswers) -> None:
-            respond(next((each.error for each in answers.values() if each.error), ErrorCode.NONE))
+            # Of a topic that is gone nothing is known any more, so there is nothing left to delete.
+            errors = {each.error for each in answers.values()}
+            errors -= {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            respond(min(errors, default=ErrorCode.NONE))
 
         def stored(error: ErrorCode) -> None:
             if error:
