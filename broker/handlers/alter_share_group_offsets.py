@@ -80,9 +80,7 @@ def _topic(
     name = topic.topic_name
     topic_id = context.metadata_cache.topic_id(name)
     answer = TopicAnswer(topic_name=name)
-    if topic_id is not None and ErrorCode.TOPIC_AUTHORIZATION_FAILED not in (
-        refused.get((name, each.partition_index)) for each in topic.partitions
-    ):
+    if topic_id is not None:
         answer.topic_id = topic_id
     for each in topic.partitions:
         number = each.partition_index

@@ -4,7 +4,8 @@ Behaviour: each group for itself; without topics, all that it has read and that 
 describe. The share coordinators say it. A partition that the group has not begun has offset
 -1, and so has one that is not there, or of a group that is not there.
 Version notes: 1 tells how many records are still to be read (KIP-1226).
-How many that is, is -1 where the leader does not say, and negative where the offset is beyond the end.
+How many that is, is -1 where the leader does not say, and negative where the offset is beyond the
+end.
 Departures from Kafka: a topic without partitions is answered so; there it is UNKNOWN_SERVER_ERROR.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from ...common.errors import ErrorCode, KafkaError
+from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...coordinator.group.share.share_group import SharedTopic
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
@@ -76,7 +77,9 @@ def handle_describe_share_group_offsets(
         try:
             check_served(context)
             if not context.authorize(request, "DESCRIBE", "GROUP", requested.group_id):
-                raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+                code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+                put(index, GroupAnswer(group_id=requested.group_id, error_code=code))
+                continue
             share = context.coordinators.group.share
             group = share.find_if_known(requested.group_id)
             initialized = {} if group is None else group.now.initialized
@@ -129,7 +132,12 @@ def _topics(
         if not context.authorize(request, "DESCRIBE", "TOPIC", each.topic_name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answer.partitions = [
-                PartitionAnswer(partition_index=number, error_code=error)
+                PartitionAnswer(
+                    partition_index=number,
+                    start_offset=UNINITIALIZED_OFFSET,
+                    error_code=error,
+                    error_message=AUTHORIZATION_FAILED[error],
+                )
                 for number in each.partitions
             ]
         elif topic_id is not None:

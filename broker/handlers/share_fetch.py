@@ -5,8 +5,8 @@ the member's session in turn, as soon as min_bytes are there or max_wait_ms have
 begins with epoch 0 and ends with -1, which fetches nothing. Records go out as slices of the
 segment files.
 Version notes: 2 may renew locks (KIP-1222), and may be held to the number of records (KIP-1206).
-Departures from Kafka: a topic id that nobody knows is UNKNOWN_TOPIC_ID of its partitions; there the whole
-fetch fails with UNKNOWN_SERVER_ERROR.
+Departures from Kafka: a topic id that nobody knows is UNKNOWN_TOPIC_ID of its partitions; there the
+whole fetch fails with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations

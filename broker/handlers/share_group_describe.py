@@ -38,7 +38,7 @@ def _describe(
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return ShareGroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = context.coordinators.group.share.describe(group_id)

@@ -38,6 +38,9 @@ def handle_share_group_heartbeat(
         names = body.subscribed_topic_names
         if not (yield from context.admission.may_describe_all(request, names or ())):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    except KafkaError as refusal:
+        return _response(ShareHeartbeatAnswer(refusal.code))  # only the coordinator has words
+    try:
         context.coordinators.group.share.heartbeat(
             ShareHeartbeat(
                 body.group_id,

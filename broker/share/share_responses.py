@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias, TypeVar
 
-from ...common.errors import ErrorCode, KafkaError
+from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..request.context import HandlerContext
@@ -52,7 +52,7 @@ def fetch_response(
             partition_index=partition_id[1],
             error_code=data.error,
             acknowledge_error_code=ErrorCode.NONE if refusal is None else refusal.code,
-            acknowledge_error_message=None if refusal is None else refusal.message,
+            acknowledge_error_message=_message(refusal),
             records=data.records,
             acquired_records=[
                 response.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
@@ -85,7 +85,7 @@ def acknowledge_response(
         answer = response.PartitionData(
             partition_index=partition_id[1],
             error_code=code,
-            error_message=None if refusal is None else refusal.message,
+            error_message=_message(refusal),
         )
         topics.setdefault(partition_id[0], []).append(answer)
     whole = response(
@@ -97,6 +97,13 @@ def acknowledge_response(
     )
     _tell_leaders(context, request, whole)
     return whole
+
+
+def _message(refusal: KafkaError | None) -> str | None:
+    """What is said of an acknowledgement; Kafka has no words for one that is not authorized."""
+    if refusal is None or refusal.code in AUTHORIZATION_FAILED:
+        return None
+    return refusal.message
 
 
 def _lock_ms(context: HandlerContext, group_id: str) -> int:

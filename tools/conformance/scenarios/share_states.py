@@ -28,16 +28,17 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 
 
 class States:
-    """A new topic, and requests for the states of a group's share partitions of it.
+    """Requests for the states of a group's share partitions of a topic.
 
     Args:
         talk: the scenario's.
         partitions: of the topic.
+        topic_id: the topic's; None: a new one.
     """
 
-    def __init__(self, talk: Talk, partitions: int = 2) -> None:
+    def __init__(self, talk: Talk, partitions: int = 2, topic_id: bytes | None = None) -> None:
         self._talk = talk
-        self.topic_id = talk.create_topic(talk.name(), partitions)
+        self.topic_id = topic_id or talk.create_topic(talk.name(), partitions)
         keys = [f"{talk.name()}:{self._shown_id}:{number}" for number in range(partitions)]
         talk.settle_quietly(FindCoordinatorRequest(key_type=SHARE, coordinator_keys=keys))
         for number in range(partitions):
