@@ -48,7 +48,14 @@ ACCEPT, RELEASE, REJECT = 1, 2, 3
 LAST_SESSION_EPOCH = -1
 WAIT_MS = 5_000
 SECONDS_MAX = 60.0
-SETTINGS = {"share.coordinator.snapshot.update.records.per.snapshot": "2"}
+SETTINGS = {
+    "share.coordinator.snapshot.update.records.per.snapshot": "2",
+    "group.share.max.session.timeout.ms": "600000",
+    "group.share.session.timeout.ms": "600000",
+    "group.share.max.record.lock.duration.ms": "600000",
+    "group.share.record.lock.duration.ms": "600000",
+}
+"""No session and no lock runs out, however busy the machine is: that would be stored, too."""
 THIRD_RECORD = "2023-11-14T22:13:21.500"
 """Half a second before it: `batch` stamps the first of each with 22:13:20, and counts seconds."""
 
