@@ -190,7 +190,7 @@ def prepared(talk: Talk, folder: Path) -> Side:
     for topic, partition, counts in ((JOBS, 0, (3, 3)), (JOBS, 1, (4,)), (NOTES, 0, (2,))):
         for count in counts:
             records = production(ids[topic], {partition: batch(*numbered(count))})
-            talk.settle_quietly(records, BY_ID_FROM, passing={ErrorCode.UNKNOWN_TOPIC_ID})
+            talk.settle_quietly(records, BY_ID_FROM, until=is_appended)
     set_group(f"127.0.0.1:{talk.port}", GROUP)
     side = Side(folder, talk, ids)
     # Once this one has its partitions the coordinator knows the topics.
@@ -199,6 +199,11 @@ def prepared(talk: Talk, folder: Path) -> Side:
     other.join()
     other.leave()
     return side
+
+
+def is_appended(answer: Any) -> bool:
+    (topic,) = answer.responses
+    return [each.error_code for each in topic.partition_responses] == [ErrorCode.NONE]
 
 
 def read(worker: Worker) -> None:
