@@ -231,7 +231,7 @@ class SharePartitionManager:
 
         def begin() -> None:
             operation = DelayedShareFetch(may_answer, answer)
-            if errors:
+            if any(data.error is not ErrorCode.OFFSET_NOT_AVAILABLE for _, data in errors):
                 operation.force_complete()
                 return
             self._replica_manager.delayed_fetch.try_complete_else_watch(
@@ -545,17 +545,23 @@ class SharePartitionManager:
             respond(refusal)
 
     def _first_offset(self, group_id: str, partition: Partition) -> int:
-        """Where a group begins that has not read the partition (share.auto.offset.reset)."""
+        """Where a group begins that has not read the partition (share.auto.offset.reset).
+
+        Raises:
+            KafkaError: OFFSET_NOT_AVAILABLE, there are only older records: the group begins with
+                the first newer one, so its members try again.
+        """
         reset: str = self._configs.value(group_id, "share.auto.offset.reset")
         isolation = FetchIsolation.HIGH_WATERMARK
         if reset == "earliest":
             return find_offset(partition, EARLIEST_TIMESTAMP, isolation).offset
-        if reset != "latest":
-            since_ms = self._clock.now_ms() - duration_ms(reset.partition(":")[2])
-            offset = find_offset(partition, max(since_ms, 0), isolation).offset
-            if offset != NO_OFFSET:
-                return offset
-        return find_offset(partition, LATEST_TIMESTAMP, isolation).offset
+        if reset == "latest":
+            return find_offset(partition, LATEST_TIMESTAMP, isolation).offset
+        since_ms = self._clock.now_ms() - duration_ms(reset.partition(":")[2])
+        offset = find_offset(partition, max(since_ms, 0), isolation).offset
+        if offset == NO_OFFSET:
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return offset
 
     # -- leadership -----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -281,6 +282,47 @@ def records_are_accepted(talk: Talk) -> None:
     for _ in range(2):
         member.acknowledge(member.fetch(Reading([], 5, 0)), lambda _: ACCEPT)
         produced(talk, topic_id, [4])
+
+
+# -- where a group begins -------------------------------------------------------------------
+
+RECENT_MS = time.time_ns() // 1_000_000
+"""Of a record that is written now; the same for both brokers."""
+
+
+@scenario(
+    ApiKey.SHARE_FETCH,
+    NEWEST,
+    cases={
+        "the beginning": "earliest",
+        "the end": "latest",
+        "what is not older": "by_duration:PT1H",
+        "what is not older, which is all": "by_duration:P36500D",
+    },
+)
+def group_begins_with(talk: Talk, reset: str) -> None:
+    member, topic_id = reader(talk, auto_offset_reset=reset)
+    come_back(member, A_WHILE_MS)
+    produced(talk, topic_id, [3])
+    for _ in range(2):
+        come_back(member, A_WHILE_MS)
+    recent = batch(*numbered(2), first_ms=RECENT_MS)
+    talk.settled(
+        production(topic_id, {0: recent}), BY_ID_FROM, passing={ErrorCode.UNKNOWN_TOPIC_ID}
+    )
+    come_back(member, WAIT_MS)
+
+
+@scenario(ApiKey.SHARE_FETCH, NEWEST, cases={"the end": "latest", "none": "by_duration:PT1H"})
+def group_begins_after_old_records_with(talk: Talk, reset: str) -> None:
+    member, topic_id = reader(talk, auto_offset_reset=reset)
+    produced(talk, topic_id, [3])
+    come_back(member, A_WHILE_MS)
+    recent = batch(*numbered(2), first_ms=RECENT_MS)
+    talk.settled(
+        production(topic_id, {0: recent}), BY_ID_FROM, passing={ErrorCode.UNKNOWN_TOPIC_ID}
+    )
+    come_back(member, WAIT_MS)
 
 
 # -- acknowledgements ----------------------------------------------------------------------
