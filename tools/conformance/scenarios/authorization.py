@@ -410,7 +410,7 @@ def _about_groups(at: Prepared) -> Requests:
 
 def _about_share_groups(at: Prepared) -> Requests:
     group, other = at.topic, at.name("share-other")
-    unknown = {"member": share_groups.SECOND, "epoch": 1}
+    unknown: dict[str, Any] = {"member": share_groups.SECOND, "epoch": 1}
     yield share_groups.beat(group, **unknown, subscribed_topic_names=[at.topic]), None
     yield share_groups.beat(group, **unknown), None
     yield share_groups.beat(other, subscribed_topic_names=["absent-topic"]), None

@@ -242,7 +242,8 @@ def reader(
 def produced(talk: Talk, topic_id: bytes, batches: Sequence[int], partitions: int = 1) -> None:
     """Append batches of so many records to each of so many partitions."""
     for count in batches:
-        records = dict.fromkeys(range(partitions), batch(*numbered(count)))
+        made = batch(*numbered(count))
+        records: dict[int, bytes | None] = dict.fromkeys(range(partitions), made)
         request = production(topic_id, records)
         talk.settled(request, BY_ID_FROM, passing={ErrorCode.UNKNOWN_TOPIC_ID})
 
@@ -365,7 +366,7 @@ def acquired_everywhere(
     talk: Talk, partitions: int, version: int | None = None, **settings: str
 ) -> ShareMember:
     """A member that has all `COUNT` records of each partition."""
-    member, topic_id = reader(talk, partitions=partitions, version=version, **settings)
+    member, topic_id = reader(talk, 5, partitions=partitions, version=version, **settings)
     produced(talk, topic_id, [COUNT], partitions)
     member.fetch_all(COUNT * partitions)
     return member
@@ -526,7 +527,7 @@ def share_member_joins_stays_and_leaves(talk: Talk) -> None:
 @scenario(ApiKey.SHARE_GROUP_HEARTBEAT)
 def share_group_has_two_members(talk: Talk) -> None:
     group_of(talk, 1)  # of several, who is assigned which hangs on the order of hashes
-    topics = {"subscribed_topic_names": [talk.name()]}
+    topics: dict[str, Any] = {"subscribed_topic_names": [talk.name()]}
     first = talk.ask(beat(talk.name(), **topics))
     second = talk.ask(beat(talk.name(), SECOND, rack_id="rack-b", **topics))
     talk.ask(beat(talk.name(), epoch=first.member_epoch))
@@ -538,7 +539,7 @@ def share_group_has_two_members(talk: Talk) -> None:
 @scenario(ApiKey.SHARE_GROUP_HEARTBEAT)
 def share_heartbeat_is_refused(talk: Talk) -> None:
     group_of(talk)
-    topics = {"subscribed_topic_names": [talk.name()]}
+    topics: dict[str, Any] = {"subscribed_topic_names": [talk.name()]}
     joined = talk.ask(beat(talk.name(), **topics))
     for epoch in (joined.member_epoch + 1, joined.member_epoch - 1, -2, -3):
         talk.ask(beat(talk.name(), epoch=epoch))

@@ -6,7 +6,8 @@ Where nobody authorizes, odradek takes this from brokers alone; so a super user 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from ....protocol.api_keys import ApiKey
 from ....protocol.messages import (
@@ -19,6 +20,8 @@ from ....protocol.messages import (
 )
 from ..scenario import scenario
 from ..talk import Talk
+
+RequestT = TypeVar("RequestT")
 
 SHARE = 2
 """The kind of coordinator."""
@@ -98,19 +101,23 @@ class States:
 
     def _of(
         self,
-        make: Any,
+        make: Callable[..., RequestT],
         topic: Any,
         partition: Any,
         topic_id: bytes | None = None,
         group_id: str | None = None,
-    ) -> Any:
+    ) -> RequestT:
         return make(
             group_id=self._talk.name() if group_id is None else group_id,
             topics=[topic(topic_id=topic_id or self.topic_id, partitions=[partition])],
         )
 
 
-NOBODYS = ({"partition": NO_PARTITION}, {"topic_id": UNKNOWN_ID}, {"group_id": ""})
+NOBODYS: Sequence[dict[str, Any]] = (
+    {"partition": NO_PARTITION},
+    {"topic_id": UNKNOWN_ID},
+    {"group_id": ""},
+)
 """What names no share partition."""
 
 
@@ -178,7 +185,7 @@ def state_of_a_share_partition_is_written(talk: Talk) -> None:
     talk.ask(states.write(**moved), talk.version)
     talk.ask(states.read(leader_epoch=1))
     talk.ask(states.summary(leader_epoch=1))
-    for fields in (
+    refused: Sequence[dict[str, Any]] = (
         {"state_epoch": 0, "leader_epoch": 1},
         {"state_epoch": 2, "leader_epoch": 1},
         {"state_epoch": 1, "leader_epoch": 0},
@@ -186,7 +193,8 @@ def state_of_a_share_partition_is_written(talk: Talk) -> None:
         {"state_epoch": -1, "leader_epoch": 2},
         {"state_epoch": 1, "leader_epoch": -1},
         *NOBODYS,
-    ):
+    )
+    for fields in refused:
         talk.ask(states.write((9, 9, ARCHIVED, 1), **{"start_offset": 8, **fields}), talk.version)
     talk.ask(states.read(leader_epoch=2))
 
