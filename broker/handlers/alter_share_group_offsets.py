@@ -1,8 +1,9 @@
 """AlterShareGroupOffsets (91), version 0: where a share group without members is to go on.
 
 Behaviour: each partition for itself, once the share coordinator has stored it. What the group has
-acknowledged after that offset is forgotten.
-Departures from Kafka: error messages have words of their own.
+acknowledged after that offset is forgotten. A group that is not there begins, if there is anything
+to alter.
+Departures from Kafka: an offset below -1 is INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
-from ...coordinator.share.operations import StateAnswer
+from ...coordinator.share.operations import UNINITIALIZED_OFFSET, StateAnswer
 from ...protocol import messages
 from ...runtime.steps import Steps
 from ..request.context import HandlerContext
@@ -41,8 +42,6 @@ def handle_alter_share_group_offsets(
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if not body.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, DEFAULT_TEXTS[ErrorCode.INVALID_GROUP_ID])
-        share = context.coordinators.group.share
-        group = share.find(body.group_id)
         for topic in body.topics:
             topic_id = context.metadata_cache.topic_id(topic.topic_name)
             is_allowed = context.authorize(request, "READ", "TOPIC", topic.topic_name)
@@ -55,7 +54,7 @@ def handle_alter_share_group_offsets(
                     name, number
                 ):
                     refused[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif each.start_offset < 0:
+                elif each.start_offset < UNINITIALIZED_OFFSET:
                     refused[name, number] = ErrorCode.INVALID_REQUEST
                 else:
                     offsets[topic_id, number] = each.start_offset
@@ -64,7 +63,8 @@ def handle_alter_share_group_offsets(
         def altered(answers: PartitionAnswers) -> None:
             request.answer_in_turn(_answer(context, body.topics, answers, refused))
 
-        share.partitions.alter(group, offsets, names, altered)
+        share = context.coordinators.group.share
+        share.alter_offsets(body.group_id, offsets, names, altered)
     except KafkaError as refusal:
         return response(error_code=refusal.code, error_message=refusal.message)
     return PARKED
@@ -81,16 +81,16 @@ def _answer(
         name = topic.topic_name
         topic_id = context.metadata_cache.topic_id(name)
         answer = TopicAnswer(topic_name=name)
+        if topic_id is not None:
+            answer.topic_id = topic_id
         response.responses.append(answer)
         for each in topic.partitions:
             yield
             number = each.partition_index
             code = refused.get((name, number))
+            found = answers.get((topic_id or b"", number), StateAnswer())
             if code:
-                found = StateAnswer(code)
-            else:
-                found = answers.get((topic_id or b"", number), StateAnswer())
-                answer.topic_id = topic_id or answer.topic_id
+                found = StateAnswer(code, DEFAULT_TEXTS[code])
             answer.partitions.append(
                 PartitionAnswer(
                     partition_index=number, error_code=found.error, error_message=found.message

@@ -3,8 +3,7 @@
 Behaviour: each group for itself, as it was stored last. A group with topics that the client
 may not describe is TOPIC_AUTHORIZATION_FAILED as a whole.
 Version notes: 1 tells which protocol each member speaks (KIP-1099).
-Departures from Kafka: error messages have words of their own; a group that is named again is
-answered once.
+Departures from Kafka: a group that is named again is answered once.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ answer tells its epoch and, where that changed, what it may own. An answer that 
 change comes when that is stored.
 Version notes: from 1 on the client makes its member id itself (KIP-1082), and may subscribe by a
 regular expression.
-Departures from Kafka: error messages have words of their own.
 """
 
 from __future__ import annotations

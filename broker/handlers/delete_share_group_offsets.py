@@ -2,7 +2,7 @@
 
 Behaviour: the group may have no members. Each topic for itself, once that is stored; one that the
 group has not read is UNKNOWN_TOPIC_OR_PARTITION.
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: none known.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..request.requests import Request
 from .share_group_heartbeat import check_served
 
 TopicAnswer = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+NOTHING_TO_DELETE = "There is no offset information to delete."
 
 
 @in_steps
@@ -41,9 +42,11 @@ def handle_delete_share_group_offsets(
             topics.append(answer)
             topic_id = context.metadata_cache.topic_id(each.topic_name)
             if not context.authorize(request, "READ", "TOPIC", each.topic_name):
-                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif topic_id is None or topic_id not in group.now.initialized:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                _refuse(answer, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif topic_id is None:
+                _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif topic_id not in group.now.initialized and topic_id not in group.now.deleting:
+                _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOTHING_TO_DELETE)
             else:
                 answer.topic_id = topic_id
         deleted_ids = [each.topic_id for each in topics if not each.error_code]
@@ -62,5 +65,11 @@ def _answer(
 ) -> Steps[messages.DeleteShareGroupOffsetsResponse | Parked]:
     for answer in topics:
         yield
-        answer.error_code = answer.error_code or error
+        if error and not answer.error_code:
+            _refuse(answer, error)
     return messages.DeleteShareGroupOffsetsResponse(responses=topics)
+
+
+def _refuse(answer: TopicAnswer, error: ErrorCode, message: str | None = None) -> None:
+    answer.error_code = error
+    answer.error_message = message or DEFAULT_TEXTS[error]

@@ -1,11 +1,14 @@
 """DescribeShareGroupOffsets (90), versions 0-1: where share groups stand in their partitions.
 
 Behaviour: each group for itself; without topics, all that it has read and that the client may
-describe. The share coordinators say it. A partition that the group has not begun has offset -1.
+describe. The share coordinators say it. A partition that the group has not begun has offset
+-1, and so has one that is not there, or of a group that is not there.
 Version notes: 1 tells how many records are still to be read (KIP-1226).
-How many that is, is -1 where the leader does not say.
-Departures from Kafka: a partition that is named again for a group is answered once, and so is a
-group all of whose partitions are; groups behind 100,000 partitions are POLICY_VIOLATION.
+How many that is, is -1 where the leader does not say, and negative where the offset is beyond the
+end.
+Departures from Kafka: a topic without partitions is answered so; there it is UNKNOWN_SERVER_ERROR.
+A partition that is named again for a group is answered once, and so is a group all of whose
+partitions are; groups behind 100,000 partitions are POLICY_VIOLATION.
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ...common.errors import ErrorCode, KafkaError
+from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
-from ...coordinator.group.share.share_group import ShareGroup
+from ...coordinator.group.share.share_group import SharedTopic
 from ...coordinator.group.share.share_partitions import PartitionAnswers, PartitionKey
 from ...coordinator.share.operations import UNINITIALIZED_OFFSET, StateAnswer
 from ...protocol import messages
@@ -96,14 +99,15 @@ def handle_describe_share_group_offsets(
             if count > PARTITIONS_MAX:
                 raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MUCH_FOR_ONE_ANSWER)
             share = context.coordinators.group.share
-            group = share.find(group_id)
+            group = share.find_if_known(group_id)
+            initialized = {} if group is None else group.now.initialized
             if wanted is None:
-                topics = _all_topics(context, request, group)
+                topics = _all_topics(context, request, initialized)
             else:
                 topics = yield from _topics(context, request, wanted)
-            keys = yield from _begun(group, topics)
+            keys = yield from _begun(initialized, topics)
             count += sum(len(topic.partitions) for topic in topics)
-            share.partitions.describe(group, keys, partial(known, index, group_id, topics))
+            share.partitions.describe(group_id, keys, partial(known, index, group_id, topics))
         except KafkaError as refusal:
             put(index, DescribedGroup(group_id, refusal.as_value()))
     return PARKED
@@ -140,12 +144,12 @@ def _once(
 
 
 def _all_topics(
-    context: HandlerContext, request: DescribeRequest, group: ShareGroup
+    context: HandlerContext, request: DescribeRequest, initialized: Mapping[bytes, SharedTopic]
 ) -> list[DescribedTopic]:
     """All that a group has read and that the client may describe."""
     return [
         DescribedTopic(topic.name, topic_id, sorted(topic.partitions))
-        for topic_id, topic in group.now.initialized.items()
+        for topic_id, topic in initialized.items()
         if context.metadata_cache.topic_name(topic_id) == topic.name
         and context.admission.is_allowed(request, "DESCRIBE", "TOPIC", topic.name)
     ]
@@ -161,21 +165,22 @@ def _topics(
         topic_id = context.metadata_cache.topic_id(name)
         if not context.authorize(request, "DESCRIBE", "TOPIC", name):
             error, topic_id = ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
-        elif topic_id is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topics.append(DescribedTopic(name, topic_id, list(numbers), error))
     return topics
 
 
-def _begun(group: ShareGroup, topics: Iterable[DescribedTopic]) -> Steps[list[PartitionKey]]:
+def _begun(
+    initialized: Mapping[bytes, SharedTopic], topics: Iterable[DescribedTopic]
+) -> Steps[list[PartitionKey]]:
     """The partitions of which the share coordinators know something."""
     keys: list[PartitionKey] = []
     for topic in topics:
-        if topic.topic_id is None:
+        if topic.topic_id is None or topic.topic_id not in initialized:
             continue
+        begun = initialized[topic.topic_id].partitions
         for number in topic.partitions:
             yield
-            if group.now.is_initialized(topic.topic_id, number):
+            if number in begun:
                 keys.append((topic.topic_id, number))
     return keys
 
@@ -212,7 +217,8 @@ def _answer(
         answer.groups.append(described)
         if group.refusal is not None:
             described.error_code = group.refusal.code
-            described.error_message = group.refusal.message
+            if group.refusal.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:  # as Kafka has it
+                described.error_message = group.refusal.message
         for topic in group.topics:
             of_topic = TopicAnswer(topic_name=topic.name)
             described.topics.append(of_topic)
@@ -221,7 +227,12 @@ def _answer(
             for number in topic.partitions:
                 yield
                 if topic.error:
-                    partition = PartitionAnswer(partition_index=number, error_code=topic.error)
+                    partition = PartitionAnswer(
+                        partition_index=number,
+                        start_offset=UNINITIALIZED_OFFSET,
+                        error_code=topic.error,
+                        error_message=AUTHORIZATION_FAILED[topic.error],
+                    )
                 else:
                     state = group.answers.get((topic.topic_id or b"", number), NOT_BEGUN)
                     end = ends.get(TopicPartition(topic.name, number))
@@ -249,4 +260,4 @@ def _lag(answer: StateAnswer, end: int | None) -> int:
         or answer.delivery_complete_count < 0
     ):
         return UNKNOWN_LAG
-    return max(end - answer.start_offset - answer.delivery_complete_count, 0)
+    return end - answer.start_offset - answer.delivery_complete_count

@@ -2,6 +2,7 @@
 
 Behaviour: it is taken at the interval that the client was given; the last push of a client may come
 at any time. The newest values are at the metrics endpoint.
+Departures from Kafka: what is not OTLP is INVALID_RECORD; Kafka leaves that to its plugins.
 """
 
 from __future__ import annotations

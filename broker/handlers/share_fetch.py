@@ -5,7 +5,8 @@ the member's session in turn, as soon as min_bytes are there or max_wait_ms have
 begins with epoch 0 and ends with -1, which fetches nothing. Records go out as slices of the
 segment files.
 Version notes: 2 may renew locks (KIP-1222), and may be held to the number of records (KIP-1206).
-Departures from Kafka: error messages have words of their own.
+Departures from Kafka: a topic id that nobody knows is UNKNOWN_TOPIC_ID of its partitions; there the
+whole fetch fails with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from ..share.share_partition_manager import (
 from ..share.share_requests import (
     AcknowledgeOutcomes,
     acknowledged_in,
-    check_epoch,
     close_with_connection,
     resolve,
     session_key,
@@ -49,18 +49,19 @@ def handle_share_fetch(
         if body.is_renew_ack and any(
             (body.max_wait_ms, body.min_bytes, body.max_bytes, body.max_records)
         ):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "A request that renews locks fetches nothing."
-            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         acknowledged = yield from acknowledged_in(request)
-        check_epoch(epoch, has_acknowledgements=bool(acknowledged))
+        if epoch == INITIAL_EPOCH and acknowledged:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if epoch < FINAL_EPOCH:
+            raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session = yield from _session(context, request, key)
     except KafkaError as refusal:
-        return messages.ShareFetchResponse(error_code=refusal.code, error_message=refusal.message)
+        return messages.ShareFetchResponse(error_code=refusal.code)
     fetched: FetchedPartitions = {}
 
     def respond() -> None:
-        request.answer(fetch_response(context, request, key.group_id, fetched, outcomes.refusals))
+        request.answer(fetch_response(context, request, session, fetched, outcomes.refusals))
 
     outcomes = AcknowledgeOutcomes(respond)
     yield from outcomes.submit(context, request, key, acknowledged)
@@ -92,10 +93,10 @@ def _session(
         return sessions.open(key, request.connection, named)
     session = sessions.resume(key, body.share_session_epoch)
     if body.share_session_epoch != FINAL_EPOCH:
-        session.partitions.update(dict.fromkeys(named))
+        session.add(named)
         for forgotten in body.forgotten_topics_data:
             for number in forgotten.partitions:
-                session.partitions.pop((forgotten.topic_id, number), None)
+                session.forget((forgotten.topic_id, number))
     return session
 
 
@@ -114,7 +115,7 @@ def _fetch(
         try:
             requested.append(resolve(context, request, partition_id))
         except KafkaError as refusal:
-            fetched[partition_id] = SharePartitionData(refusal.code, refusal.message)
+            fetched[partition_id] = SharePartitionData(refusal.code)
 
     def complete(results: ShareFetchResults) -> None:
         for each, data in results:

@@ -2,8 +2,7 @@
 
 Behaviour: each group for itself, as it was stored last. A group with topics that the client may
 not describe is TOPIC_AUTHORIZATION_FAILED as a whole.
-Departures from Kafka: error messages have words of their own; a group that is named again is
-answered once.
+Departures from Kafka: a group that is named again is answered once.
 """
 
 from __future__ import annotations
@@ -40,7 +39,9 @@ def _describe(
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return ShareGroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = context.coordinators.group.share.describe(group_id)
         topics = {entry.topic_name for each in group.members for entry in each.assignment}
         topics.update(*(each.member.subscribed_topic_names for each in group.members))

@@ -4,7 +4,6 @@ Behaviour: a member joins with its topology, stays, says which tasks it has, or 
 tells its epoch, what stands in the way of its tasks and, where that changed, which they are. An
 answer that tells of a change comes when that is stored. Internal topics that are missing are made
 meanwhile, if the client may.
-Departures from Kafka: some error messages have words of their own.
 """
 
 from __future__ import annotations

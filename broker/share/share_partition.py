@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.sentinels import NO_OFFSET
 from ...coordinator.share.operations import StateBatch
 from .record_states import (
     EVENT_OF,
@@ -67,6 +68,21 @@ class Acknowledgement(NamedTuple):
     first_offset: int
     last_offset: int
     types: Sequence[int]
+
+    def is_valid_after(self, end: int, *, may_renew: bool) -> bool:
+        """Whether a request may have it (KafkaApis.validateAcknowledgementBatches).
+
+        Args:
+            end: the last offset of the one before it, which it may touch; -1: there is none.
+            may_renew: whether the request says that it renews locks.
+        """
+        first, last, types = self
+        type_max = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+        return (
+            end <= first <= last
+            and len(types) in (1, last - first + 1)
+            and all(AcknowledgeType.GAP <= each <= type_max for each in types)
+        )
 
 
 class FetchedBatch(NamedTuple):
@@ -169,6 +185,11 @@ class _Range:
     def is_locked(self) -> bool:
         """Whether a member has its records and has said nothing of them."""
         return self.now.state is RecordState.ACQUIRED
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all stand alike that were first handed out together."""
+        return self.batch is not None and len(self) == len(self.batch)
 
     def stands_like(self, other: _Range) -> bool:
         """Whether both may be one; how often a record was delivered counts until it is done."""
@@ -465,40 +486,42 @@ class SharePartition:
 
         What lies before the start offset is passed over: it is done with.
 
+        Args:
+            member_id: whose records they are said to be.
+            acknowledgements: each valid after the one before it.
+            limits: the group's.
+            now_ms: from which renewed locks count.
+
         Returns:
             what is to be stored; None: nothing.
 
         Raises:
-            KafkaError: INVALID_REQUEST, there are no such records in flight, or types that do not
-                fit; INVALID_RECORD_STATE, they are not this member's.
+            KafkaError: INVALID_REQUEST, there are no such records in flight;
+                INVALID_RECORD_STATE, they are not this member's, or said to be done with twice.
         """
-        events = [
-            event
-            for acknowledgement in acknowledgements
-            for event in self._events(member_id, acknowledgement, limits)
-        ]
+        events: list[tuple[int, int, RecordEvent]] = []
+        end = NO_OFFSET
+        for each in acknowledgements:
+            if self.start_offset <= each.first_offset == end:
+                raise _not_acquired(is_whole=False)
+            events += self._events(member_id, each, limits)
+            end = NO_OFFSET if each.types[-1] == AcknowledgeType.RENEW else each.last_offset
         number = self._last_write = self._last_write + 1
         lock = _Lock(member_id, now_ms + limits.lock_ms)
         changed: list[_Range] = []
         for first, last, event in events:
-            for each in self._ranges_in(first, last):
-                if each.before is not None or not each.is_locked:
-                    continue  # the request names them twice
+            for found in self._ranges_in(first, last):
                 if event is RecordEvent.RENEW:
-                    self._take(each, event, lock)
+                    self._take(found, event, lock)
                 else:
-                    self._begin(each, _at_limit(each, event, limits), number)
-                    changed.append(each)
+                    self._begin(found, _at_limit(found, event, limits), number)
+                    changed.append(found)
         return self._state_write(number, changed)
 
     def _events(
         self, member_id: str, acknowledgement: Acknowledgement, limits: ShareLimits
     ) -> Iterator[tuple[int, int, RecordEvent]]:
         first, last, types = acknowledgement
-        if last < first or len(types) not in (1, last - first + 1):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "An acknowledgement batch and its types do not fit."
-            )
         if last < self.start_offset:
             return
         if last >= self.next_offset:
@@ -509,10 +532,6 @@ class SharePartition:
             )
         self._check_owner(member_id, max(first, self.start_offset), last)
         for begin, end, number in _runs(first, last, types):
-            if number not in EVENT_OF:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"There is no acknowledge type {number}."
-                )
             if number == AcknowledgeType.RENEW and not limits.may_renew:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD_STATE,
@@ -525,18 +544,13 @@ class SharePartition:
         for each in self._ranges[self._index_of(first) :]:
             if each.first > last:
                 return
-            if each.is_locked and each.now.member_id == member_id:
-                continue
-            if each.is_locked:
-                text = "Member is not the owner of offset"
-            elif each.before is not None:
-                text = (
-                    "The record state is invalid. The acknowledgement of delivery could not be "
-                    "completed."
+            if not each.is_locked:
+                raise _not_acquired(is_whole=each.is_whole)
+            if each.now.member_id != member_id:
+                what = "batch record" if each.is_whole else "offset"
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE, f"Member is not the owner of {what}"
                 )
-            else:
-                text = "The batch cannot be acknowledged. The offset is not acquired."
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, text)
 
     def release(self, member_id: str, limits: ShareLimits) -> StateWrite | None:
         """A member is gone: its records may be handed out to others.
@@ -700,6 +714,14 @@ class _Lock(NamedTuple):
 
 def _count(acquired: Iterable[AcquiredRecords]) -> int:
     return sum(last - first + 1 for first, last, _ in acquired)
+
+
+def _not_acquired(*, is_whole: bool) -> KafkaError:
+    what, which = ("batch", "in the acquired state") if is_whole else ("offset", "acquired")
+    return KafkaError(
+        ErrorCode.INVALID_RECORD_STATE,
+        f"The {what} cannot be acknowledged. The {what} is not {which}.",
+    )
 
 
 def _at_limit(each: _Range, event: RecordEvent, limits: ShareLimits) -> RecordEvent:

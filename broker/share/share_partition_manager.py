@@ -90,10 +90,9 @@ class ShareFetchParams(NamedTuple):
 
 
 class SharePartitionData(NamedTuple):
-    """What one partition answers a share fetch."""
+    """What one partition answers a share fetch; an error goes without words, as Kafka's does."""
 
     error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
     records: FileSlice | bytes = b""
     acquired: Sequence[AcquiredRecords] = ()
 
@@ -211,8 +210,7 @@ class SharePartitionManager:
             led = self._led.get(_key(params.group_id, each))
             if refusal is not None or led is None:
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER if refusal is None else refusal.code
-                text = None if refusal is None else refusal.message
-                errors.append((each, SharePartitionData(code, text)))
+                errors.append((each, SharePartitionData(code)))
             else:
                 found.append(led)
             if not waiting:
@@ -233,7 +231,7 @@ class SharePartitionManager:
 
         def begin() -> None:
             operation = DelayedShareFetch(may_answer, answer)
-            if errors:
+            if any(data.error is not ErrorCode.OFFSET_NOT_AVAILABLE for _, data in errors):
                 operation.force_complete()
                 return
             self._replica_manager.delayed_fetch.try_complete_else_watch(
@@ -284,9 +282,9 @@ class SharePartitionManager:
             try:
                 data = self._hand_out_of(led, params, limits, records_left, bytes_left)
             except KafkaError as refusal:
-                data = SharePartitionData(refusal.code, refusal.message)
-            except StorageError as failure:
-                data = SharePartitionData(ErrorCode.KAFKA_STORAGE_ERROR, failure.message)
+                data = SharePartitionData(refusal.code)
+            except StorageError:
+                data = SharePartitionData(ErrorCode.KAFKA_STORAGE_ERROR)
             results.append((led.requested, data))
             records_left -= sum(each.last_offset - each.first_offset + 1 for each in data.acquired)
             bytes_left -= len(data.records)
@@ -547,17 +545,23 @@ class SharePartitionManager:
             respond(refusal)
 
     def _first_offset(self, group_id: str, partition: Partition) -> int:
-        """Where a group begins that has not read the partition (share.auto.offset.reset)."""
+        """Where a group begins that has not read the partition (share.auto.offset.reset).
+
+        Raises:
+            KafkaError: OFFSET_NOT_AVAILABLE, there are only older records: the group begins with
+                the first newer one, so its members try again.
+        """
         reset: str = self._configs.value(group_id, "share.auto.offset.reset")
         isolation = FetchIsolation.HIGH_WATERMARK
         if reset == "earliest":
             return find_offset(partition, EARLIEST_TIMESTAMP, isolation).offset
-        if reset != "latest":
-            since_ms = self._clock.now_ms() - duration_ms(reset.partition(":")[2])
-            offset = find_offset(partition, max(since_ms, 0), isolation).offset
-            if offset != NO_OFFSET:
-                return offset
-        return find_offset(partition, LATEST_TIMESTAMP, isolation).offset
+        if reset == "latest":
+            return find_offset(partition, LATEST_TIMESTAMP, isolation).offset
+        since_ms = self._clock.now_ms() - duration_ms(reset.partition(":")[2])
+        offset = find_offset(partition, max(since_ms, 0), isolation).offset
+        if offset == NO_OFFSET:
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return offset
 
     # -- leadership -----------------------------------------------------------------------
 

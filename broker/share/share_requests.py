@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
-from ...common.sentinels import FINAL_EPOCH
+from ...common.sentinels import NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SHARE_VERSION
 from ...protocol import messages
@@ -15,20 +15,25 @@ from ..request.context import HandlerContext
 from ..request.requests import ClientConnection, Request
 from .share_partition import Acknowledgement
 from .share_partition_manager import RequestedPartition
-from .share_sessions import INITIAL_EPOCH, PartitionId, SessionKey
+from .share_sessions import PartitionId, SessionKey
 
 ShareRequest: TypeAlias = "messages.ShareFetchRequest | messages.ShareAcknowledgeRequest"
 
-RENEW = 4
-FIRST_VERSION_WITH_RENEWAL = 2
 MEMBER_ID_LENGTH_MAX = 36
 
 
 class AcknowledgedPartition(NamedTuple):
-    """What a request acknowledges of one partition."""
+    """What a request acknowledges of one partition.
+
+    Attributes:
+        id: the partition's.
+        acknowledgements: perhaps none, where the request acknowledges something of another one.
+        are_valid: whether they are in order, and of types that the request may have.
+    """
 
     id: PartitionId
     acknowledgements: list[Acknowledgement]
+    are_valid: bool
 
 
 def session_key(context: HandlerContext, request: Request[ShareRequest]) -> SessionKey:
@@ -44,7 +49,7 @@ def session_key(context: HandlerContext, request: Request[ShareRequest]) -> Sess
     if not context.authorize(request, "READ", "GROUP", group_id or ""):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     check_member_id(member_id)
-    if not group_id or not member_id:
+    if group_id is None or member_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return SessionKey(group_id, member_id)
 
@@ -60,66 +65,51 @@ def check_member_id(member_id: str | None) -> None:
 
 
 def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPartition]]:
-    """What a request acknowledges, partition by partition.
-
-    Raises:
-        KafkaError: INVALID_REQUEST, an unknown acknowledge type, or renewals that the request does
-            not announce.
-    """
+    """What a request acknowledges, partition by partition; nothing: no partition is there."""
     found: list[AcknowledgedPartition] = []
     for topic in request.body.topics:
         for partition in topic.partitions:
-            batches = partition.acknowledgement_batches
             yield
-            if not batches:
-                continue
-            acknowledgements = []
-            for batch in batches:
-                acknowledgements.append(
-                    Acknowledgement(
-                        batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types)
-                    )
+            acknowledgements: list[Acknowledgement] = []
+            are_valid, end = True, NO_OFFSET
+            for batch in partition.acknowledgement_batches:
+                each = Acknowledgement(
+                    batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types)
                 )
+                may_renew = request.body.is_renew_ack
+                are_valid = are_valid and each.is_valid_after(end, may_renew=may_renew)
+                end = each.last_offset
+                acknowledgements.append(each)
                 yield
-            renews = any(RENEW in each.types for each in acknowledgements)
-            if renews and not request.body.is_renew_ack:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    "A request that renews locks has to say so.",
-                )
-            found.append(
-                AcknowledgedPartition((topic.topic_id, partition.partition_index), acknowledgements)
-            )
-    return found
-
-
-def check_epoch(epoch: int, *, has_acknowledgements: bool) -> None:
-    """Refuse acknowledgements in a request that opens a session.
-
-    Raises:
-        KafkaError: INVALID_REQUEST.
-    """
-    if epoch == INITIAL_EPOCH and has_acknowledgements:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            "The first request of a share session acknowledges nothing.",
-        )
-    if epoch < FINAL_EPOCH:
-        raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+            partition_id = topic.topic_id, partition.partition_index
+            found.append(AcknowledgedPartition(partition_id, acknowledgements, are_valid))
+    return found if any(each.acknowledgements for each in found) else []
 
 
 def resolve(
-    context: HandlerContext, request: Request[ShareRequest], partition_id: PartitionId
+    context: HandlerContext,
+    request: Request[ShareRequest],
+    partition_id: PartitionId,
+    *,
+    are_valid: bool = True,
 ) -> RequestedPartition:
     """The partition that a request names.
 
+    Args:
+        context, request: who asks for it.
+        partition_id: what the request calls it.
+        are_valid: whether what the request acknowledges of it can be taken.
+
     Raises:
-        KafkaError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED or UNKNOWN_TOPIC_OR_PARTITION.
+        KafkaError: UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED or
+            UNKNOWN_TOPIC_OR_PARTITION.
     """
     topic_id, number = partition_id
     name = context.metadata_cache.topic_name(topic_id)
     if name is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not are_valid:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     if not context.authorize(request, "READ", "TOPIC", name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if not context.metadata_cache.contains_partition(name, number):
@@ -164,9 +154,12 @@ class AcknowledgeOutcomes:
             self.end_one()
 
         try:
-            requested = resolve(context, request, each.id)
+            requested = resolve(context, request, each.id, are_valid=each.are_valid)
         except KafkaError as refusal:
             acknowledged(refusal)
+            return
+        if not each.acknowledgements:
+            acknowledged(None)
             return
         context.coordinators.share_partitions.acknowledge(
             key.group_id, key.member_id, requested, each.acknowledgements, acknowledged

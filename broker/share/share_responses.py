@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias, TypeVar
 
-from ...common.errors import ErrorCode, KafkaError
+from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ..request.context import HandlerContext
 from ..request.current_leaders import add_endpoint, current_leader
 from ..request.requests import Request
 from .share_partition_manager import SharePartitionData
-from .share_sessions import PartitionId
+from .share_sessions import INITIAL_EPOCH, PartitionId, ShareSession
 
 FetchedPartitions: TypeAlias = dict[PartitionId, SharePartitionData]
 Refusals: TypeAlias = Mapping[PartitionId, KafkaError | None]
@@ -26,24 +26,33 @@ NOTHING = SharePartitionData()
 def fetch_response(
     context: HandlerContext,
     request: Request[messages.ShareFetchRequest],
-    group_id: str,
+    session: ShareSession,
     fetched: FetchedPartitions,
     refusals: Refusals,
 ) -> messages.ShareFetchResponse:
-    """The answer to a ShareFetch: what was handed out, and what became of acknowledgements."""
+    """The answer to a ShareFetch: what was handed out, and what became of acknowledgements.
+
+    The first one of a session has the partitions without news as well, and so has a later one those
+    that were added, or that failed before (CachedSharePartition.maybeUpdateResponseData).
+    """
     response = messages.ShareFetchResponse
     topics: dict[bytes, list[messages.ShareFetchResponse.PartitionData]] = {}
+    is_first = request.body.share_session_epoch == INITIAL_EPOCH
     for partition_id in dict.fromkeys((*fetched, *refusals)):
         data = fetched.get(partition_id, NOTHING)
         refusal = refusals.get(partition_id)
-        if partition_id not in refusals and not data.error and not data.acquired:
+        is_due = is_first or partition_id in refusals or partition_id in session.unreported
+        if not (data.error or data.acquired or is_due):
             continue
+        if data.error:
+            session.unreported.add(partition_id)
+        else:
+            session.unreported.discard(partition_id)
         answer = response.PartitionData(
             partition_index=partition_id[1],
             error_code=data.error,
-            error_message=data.message,
             acknowledge_error_code=ErrorCode.NONE if refusal is None else refusal.code,
-            acknowledge_error_message=None if refusal is None else refusal.message,
+            acknowledge_error_message=_message(refusal),
             records=data.records,
             acquired_records=[
                 response.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
@@ -52,7 +61,7 @@ def fetch_response(
         )
         topics.setdefault(partition_id[0], []).append(answer)
     whole = response(
-        acquisition_lock_timeout_ms=_lock_ms(context, group_id),
+        acquisition_lock_timeout_ms=_lock_ms(context, session.key.group_id),
         responses=[
             response.ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
@@ -76,7 +85,7 @@ def acknowledge_response(
         answer = response.PartitionData(
             partition_index=partition_id[1],
             error_code=code,
-            error_message=None if refusal is None else refusal.message,
+            error_message=_message(refusal),
         )
         topics.setdefault(partition_id[0], []).append(answer)
     whole = response(
@@ -88,6 +97,13 @@ def acknowledge_response(
     )
     _tell_leaders(context, request, whole)
     return whole
+
+
+def _message(refusal: KafkaError | None) -> str | None:
+    """What is said of an acknowledgement; Kafka has no words for one that is not authorized."""
+    if refusal is None or refusal.code in AUTHORIZATION_FAILED:
+        return None
+    return refusal.message
 
 
 def _lock_ms(context: HandlerContext, group_id: str) -> int:

@@ -34,15 +34,29 @@ class ShareSession:
     Attributes:
         epoch: of the next request.
         partitions: what it fetches, in the order in which it was said.
+        unreported: those of which the next answer says something even if there is no news.
     """
 
-    __slots__ = ("connection", "epoch", "key", "partitions")
+    __slots__ = ("connection", "epoch", "key", "partitions", "unreported")
 
     def __init__(self, key: SessionKey, connection: object) -> None:
         self.key = key
         self.connection = connection
         self.epoch = 1
         self.partitions: dict[PartitionId, None] = {}
+        self.unreported: set[PartitionId] = set()
+
+    def add(self, partitions: Iterable[PartitionId]) -> None:
+        """Fetch further partitions from now on."""
+        for each in partitions:
+            if each not in self.partitions:
+                self.partitions[each] = None
+                self.unreported.add(each)
+
+    def forget(self, partition: PartitionId) -> None:
+        """Fetch a partition no more."""
+        self.partitions.pop(partition, None)
+        self.unreported.discard(partition)
 
     def advance(self) -> None:
         """A request was taken; the epochs begin at 1 again after the greatest."""

@@ -150,8 +150,10 @@ def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) 
             partition=key.partition,
             error_code=answer.error,
             error_message=answer.message,
-            **{name: getattr(answer, name) for name in api.answered},
         )
+        if not answer.error:
+            for name in api.answered:
+                setattr(result, name, getattr(answer, name))
         if api is _READ:
             result.state_batches = _wire_batches(answer.batches, _READ)
         topics.setdefault(key.topic_id, []).append(result)
@@ -185,10 +187,12 @@ def answer_in(operation: Operation, response: Any) -> StateAnswer:
     for topic in response.results:
         for result in topic.partitions:
             if topic.topic_id == key.topic_id and result.partition == key.partition:
+                if result.error_code:
+                    return StateAnswer(ErrorCode(result.error_code), result.error_message)
                 fields = {name: getattr(result, name) for name in api.answered}
                 if api is _READ:
                     fields["batches"] = _batches(result.state_batches)
-                return StateAnswer(ErrorCode(result.error_code), result.error_message, **fields)
+                return StateAnswer(**fields)
     return StateAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition was not answered")
 
 

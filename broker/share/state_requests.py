@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.share.operations import SharePartitionKey, StateAnswer
@@ -15,7 +16,7 @@ from ..request.requests import Request
 from .state_messages import operations_in, response_of
 
 
-def submit_operations(context: HandlerContext, request: Request[object]) -> Steps[Parked]:
+def submit_operations(context: HandlerContext, request: Request[Any]) -> Steps[Parked]:
     """Have all that a request names done by the share coordinator here; answer when it is.
 
     Raises:
@@ -39,7 +40,8 @@ def submit_operations(context: HandlerContext, request: Request[object]) -> Step
             request.answer(response_of(api_key, answers))
 
     respond: Callable[[SharePartitionKey, StateAnswer], None] = answered
-    for operation in operations_in(api_key, request.body):
+    has_group = bool(request.body.group_id)  # Kafka answers nothing to nobody
+    for operation in operations_in(api_key, request.body) if has_group else ():
         waiting += 1
         coordinator.submit(operation, partial(respond, operation.key))
         yield

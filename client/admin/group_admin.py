@@ -275,8 +275,7 @@ class GroupAdmin:
         """Where share groups stand in all partitions that they have begun to read.
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND for a group that is no share group, or a coordinator
-                refused.
+            KafkaError: a coordinator refused; what is no share group has no offsets.
             ClientError: a coordinator could not be reached.
         """
         make = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup

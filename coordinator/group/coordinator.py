@@ -438,7 +438,7 @@ class GroupCoordinator:
         if isinstance(group, ClassicGroup):
             return describe_classic_group(group)
         message = f"Group {group_id} not found."
-        if group is not None:
+        if group is not None or group_id in self._shards.share_groups:
             message = f"Group {group_id} is not a classic group."
         return DescribedGroup(
             group_id,

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_EPOCH
 from ...runtime.steps import Steps
@@ -160,11 +161,12 @@ class ShareCoordinator:
                 case WriteState():
                     self._write(shard, operation, respond)
                 case ReadStateSummary():
-                    respond(self._summary(shard, operation))
+                    respond(self._summary(shard, operation.key))
                 case DeleteState():
                     self._delete(shard, operation, respond)
         except KafkaError as refusal:
-            respond(StateAnswer(refusal.code, refusal.message))
+            text = refusal.message or DEFAULT_TEXTS.get(refusal.code)
+            respond(StateAnswer(refusal.code, text))
 
     # -- verbs --------------------------------------------------------------------------
 
@@ -220,14 +222,11 @@ class ShareCoordinator:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         self._put_update(shard, known, operation, StateAnswer(), respond)
 
-    def _summary(self, shard: ShareShard, operation: ReadStateSummary) -> StateAnswer:
-        key = operation.key
+    def _summary(self, shard: ShareShard, key: SharePartitionKey) -> StateAnswer:
         self._check_topic(key)
         known = shard.states.get(key)
         if known is None:
             return StateAnswer()
-        if operation.leader_epoch != NO_EPOCH and known.state.leader_epoch > operation.leader_epoch:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         state = known.state
         return StateAnswer(
             state_epoch=state.state_epoch,
@@ -238,6 +237,7 @@ class ShareCoordinator:
 
     def _delete(self, shard: ShareShard, operation: DeleteState, respond: StateCallback) -> None:
         if shard.states.pop(operation.key, None) is None:
+            self._check_topic(operation.key)
             respond(StateAnswer())
             return
         self._append(shard, tombstones(operation.key), StateAnswer(), respond)
@@ -275,9 +275,11 @@ class ShareCoordinator:
         after = state.updated(
             write.leader_epoch, write.start_offset, write.delivery_complete_count, write.batches
         )
-        if known.updates + 1 >= self._settings.updates_per_snapshot:
+        if known.updates >= self._settings.updates_per_snapshot:
             now_ms = self._runtime.clock.now_ms()
-            after = after._replace(snapshot_epoch=state.snapshot_epoch + 1, write_ms=now_ms)
+            after = after._replace(
+                snapshot_epoch=state.snapshot_epoch + 1, create_ms=now_ms, write_ms=now_ms
+            )
             self._put_snapshot(shard, write.key, after, answer, respond)
             return
         record = update_record(write.key, state.snapshot_epoch, after.leader_epoch, write)

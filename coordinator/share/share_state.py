@@ -19,7 +19,8 @@ class ShareState(NamedTuple):
         state_epoch: counts how often it was begun anew.
         leader_epoch: of the latest leader that was heard of.
         batches: in the order of offsets, none over another, none before `start_offset`.
-        create_ms, write_ms: wall time of the first and of the last snapshot.
+        create_ms: wall time of the last snapshot that a change led to.
+        write_ms: wall time of the last snapshot, which may be a copy of that one.
     """
 
     snapshot_epoch: int

@@ -171,6 +171,30 @@ KEYED_ARRAYS: Mapping[tuple[ApiKey, str], Keyed] = {
         "groups[].members[].target_assignment.topic_partitions[].partitions",
     ): Keyed(),
     (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, "requested_metrics"): Keyed(),
+    (ApiKey.SHARE_FETCH, "responses"): Keyed(("topic_id",)),
+    (ApiKey.SHARE_FETCH, "responses[].partitions"): Keyed(("partition_index",)),
+    (ApiKey.SHARE_ACKNOWLEDGE, "responses"): Keyed(("topic_id",)),
+    (ApiKey.SHARE_ACKNOWLEDGE, "responses[].partitions"): Keyed(("partition_index",)),
+    (ApiKey.SHARE_GROUP_HEARTBEAT, "assignment.topic_partitions"): Keyed(("topic_id",)),
+    (ApiKey.SHARE_GROUP_HEARTBEAT, "assignment.topic_partitions[].partitions"): Keyed(),
+    (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "groups"): Keyed(("group_id",)),
+    (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "groups[].topics"): Keyed(("topic_name",)),
+    (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "groups[].topics[].partitions"): Keyed(
+        ("partition_index",)
+    ),
+    (ApiKey.ALTER_SHARE_GROUP_OFFSETS, "responses"): Keyed(("topic_name",)),
+    (ApiKey.ALTER_SHARE_GROUP_OFFSETS, "responses[].partitions"): Keyed(("partition_index",)),
+    (ApiKey.DELETE_SHARE_GROUP_OFFSETS, "responses"): Keyed(("topic_name",)),
+    (ApiKey.SHARE_GROUP_DESCRIBE, "groups"): Keyed(("group_id",)),
+    (ApiKey.SHARE_GROUP_DESCRIBE, "groups[].members"): Keyed(("member_id",)),
+    (ApiKey.SHARE_GROUP_DESCRIBE, "groups[].members[].subscribed_topic_names"): Keyed(),
+    (ApiKey.SHARE_GROUP_DESCRIBE, "groups[].members[].assignment.topic_partitions"): Keyed(
+        ("topic_id",)
+    ),
+    (
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        "groups[].members[].assignment.topic_partitions[].partitions",
+    ): Keyed(),
     (ApiKey.LIST_CONFIG_RESOURCES, "config_resources"): Keyed(("resource_type", "resource_name")),
 }
 """Arrays in whatever order; the order of every other one has to be the same."""

@@ -19,7 +19,18 @@ from support.share_consumers import (
     take,
 )
 
+from odradek.common.errors import ErrorCode
 from odradek.testing.process.broker_process import BrokerProcess
+from odradek.tools.conformance.scenarios.share_groups import (
+    ACCEPT,
+    RENEW,
+    Reading,
+    counted,
+    produced,
+    reader,
+)
+from odradek.tools.conformance.talk import Talk
+from odradek.tools.conformance.transcript import Transcript
 
 pytestmark = pytest.mark.clients
 
@@ -110,21 +121,53 @@ def test_a_group_begins_with_what_is_no_older_than_a_duration(bootstrap: str, na
     assert read(bootstrap, name, 2) == ["young", "new"]
 
 
-def test_a_group_begins_at_the_end_where_all_is_older_than_a_duration(
-    bootstrap: str, name: str
-) -> None:
-    set_group(bootstrap, name, auto_offset_reset="by_duration:PT1H")
+@pytest.mark.parametrize("reset", ["latest", "by_duration:PT1H"])
+def test_a_group_leaves_old_records_unread(bootstrap: str, name: str, reset: str) -> None:
+    set_group(bootstrap, name, auto_offset_reset=reset)
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 2})
     producer.produce(name, "old", partition=0, timestamp=int(time.time() - 7200) * 1000)
     assert producer.flush(SECONDS_MAX) == 0
     with share_member(bootstrap, name, name) as member:
         written: list[str] = []
         deadline = time.monotonic() + SECONDS_MAX
-        # Where the end was when the group began is not said: what comes is of after that.
+        # When the group looked for the end is not said: what comes was written after that.
         while not (taken := list(member.poll(timeout=0.5))):
             assert time.monotonic() < deadline
             written.append(f"new-{len(written)}")
             produce(bootstrap, name, written[-1:])
 
-    assert [each.value().decode() for each in taken][-1] == written[-1]
-    assert "old" not in [each.value().decode() for each in taken]
+    values = [each.value().decode() for each in taken]
+    assert set(values) <= set(written)
+    if reset != "latest":
+        assert values[0] == "new-0", "it begins with the first record that is not too old"
+
+
+@pytest.fixture
+def talk(bootstrap: str) -> Iterator[Talk]:
+    """Requests as they are, for what librdkafka does not send or does not show."""
+    with Talk(bootstrap, f"t-{uuid4().hex[:8]}", 2, Transcript()) as talk:
+        yield talk
+
+
+def test_a_group_has_no_more_records_in_flight_than_it_may(talk: Talk) -> None:
+    member, topic_id = reader(talk, partition_max_record_locks="100")
+    produced(talk, topic_id, [60, 60, 60])
+
+    member.fetch_all(120)  # whole batches, until the limit is passed
+
+    assert member.fetch(Reading([], 5, 0), wait_ms=0) == []
+    member.say({0: [(0, 119, [ACCEPT])]})
+    assert counted(member.fetch(Reading([], 5, 0))) == 60
+
+
+@pytest.mark.parametrize(
+    ("enabled", "error"), [("true", ErrorCode.NONE), ("false", ErrorCode.INVALID_RECORD_STATE)]
+)
+def test_a_group_renews_locks_if_it_may(talk: Talk, enabled: str, error: ErrorCode) -> None:
+    member, topic_id = reader(talk, renew_acknowledge_enable=enabled)
+    produced(talk, topic_id, [3])
+    member.fetch_all(3)
+
+    answer = member.say({0: [(0, 2, [RENEW])]}, is_renew_ack=True)
+
+    assert [each.error_code for each in answer.responses[0].partitions] == [error]

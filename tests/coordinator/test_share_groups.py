@@ -19,7 +19,9 @@ from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.coordinator.group.share.settings import ShareGroupSettings
+from odradek.coordinator.group.share.share_group import SharedTopic
 from odradek.coordinator.group.share.share_groups import ShareHeartbeat, ShareHeartbeatAnswer
+from odradek.coordinator.group.share.share_partitions import PartitionAnswers
 from odradek.coordinator.share.operations import (
     DeleteState,
     InitializeState,
@@ -82,12 +84,14 @@ class Bench:
         self.timers.run_due(self.clock.monotonic_ms())
         self.log.flush()
 
-    def beat(self, member_id: str, epoch: int, *topics: str) -> ShareHeartbeatAnswer:
+    def beat(
+        self, member_id: str, epoch: int, *topics: str, rack: str | None = None
+    ) -> ShareHeartbeatAnswer:
         answers: list[ShareHeartbeatAnswer] = []
         names = frozenset(topics) or None
         try:
             self.coordinator.share.heartbeat(
-                ShareHeartbeat(GROUP, member_id, epoch, None, names), answers.append
+                ShareHeartbeat(GROUP, member_id, epoch, rack, names), answers.append
             )
         except KafkaError as refusal:
             return ShareHeartbeatAnswer(refusal.code)
@@ -101,10 +105,33 @@ class Bench:
         assert first.error is ErrorCode.NONE
         return self.beat(member_id, first.member_epoch)
 
+    def settle(self) -> None:
+        """Flush until what is stored leads to no other write: each verb takes two or three."""
+        for _ in range(3):
+            self.log.flush()
+
+    def alter(self, offsets: dict[tuple[bytes, int], int]) -> PartitionAnswers:
+        """Have the group begin there; the answers of all partitions."""
+        answers: list[PartitionAnswers] = []
+        names = {ORDERS: "orders", PAYMENTS: "payments"}
+        self.coordinator.share.alter_offsets(GROUP, offsets, names, answers.append)
+        self.settle()
+        (answer,) = answers
+        return answer
+
+    def forget(self, topic_id: bytes) -> ErrorCode:
+        """Have the group forget a topic."""
+        errors: list[ErrorCode] = []
+        group = self.coordinator.share.find(GROUP)
+        self.coordinator.share.partitions.forget_topics(group, [topic_id], errors.append)
+        self.settle()
+        (error,) = errors
+        return error
+
     def delete(self) -> ErrorCode:
         errors: list[ErrorCode] = []
         run_at_once(self.coordinator.delete_group(GROUP, errors.append))
-        self.log.flush()
+        self.settle()
         (error,) = errors
         return error
 
@@ -116,15 +143,15 @@ def bench() -> Bench:
 
 def test_a_member_reads_what_the_share_coordinator_has_begun(bench: Bench) -> None:
     first = bench.beat("m1", 0, "orders", "missing")
-    assert (first.member_epoch, first.assignment) == (1, {})
+    assert (first.member_epoch, first.assignment) == (2, {})
     assert {each.key[1:] for each in bench.persister.operations} == {
         (ORDERS, number) for number in range(4)
     }
 
-    second = bench.beat("m1", 1)
+    second = bench.beat("m1", 2)
 
-    assert (second.member_epoch, second.assignment) == (2, {ORDERS: {0, 1, 2, 3}})
-    assert bench.beat("m1", 2).assignment is None
+    assert (second.member_epoch, second.assignment) == (3, {ORDERS: {0, 1, 2, 3}})
+    assert bench.beat("m1", 3).assignment is None
 
 
 def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
@@ -135,9 +162,9 @@ def test_what_could_not_be_begun_is_tried_again(bench: Bench) -> None:
 
     bench.advance(30_000)
 
-    assert bench.beat("m1", 1).error is ErrorCode.NONE
+    assert bench.beat("m1", 2).error is ErrorCode.NONE
     assert len(bench.persister.operations) == 4
-    assert bench.beat("m1", 1).assignment == {PAYMENTS: {0, 1}}
+    assert bench.beat("m1", 2).assignment == {PAYMENTS: {0, 1}}
 
 
 def test_a_new_partition_is_begun_and_assigned(bench: Bench) -> None:
@@ -189,14 +216,21 @@ def test_epochs_are_checked(bench: Bench) -> None:
 
 
 def test_another_broker_finds_all_of_the_group(bench: Bench) -> None:
-    bench.joined("m1", "orders", "payments")
+    epoch = bench.joined("m1", "orders", "payments").member_epoch
+    assert bench.beat("m1", epoch, rack="rack-a").member_epoch == epoch
     before = bench.coordinator.share_groups[0].image()
 
     bench.restart()
 
     (group,) = bench.coordinator.share_groups
     assert group.image() == before
-    assert bench.beat("m1", group.members["m1"].member_epoch).error is ErrorCode.NONE
+    assert bench.beat("m1", epoch).error is ErrorCode.NONE
+    (described,) = bench.coordinator.share.describe(GROUP).members
+    assert described.member.rack_id == "rack-a", "a heartbeat without one keeps it"
+    assert bench.beat("m1", epoch, rack="rack-b").error is ErrorCode.NONE
+    (described,) = bench.coordinator.share.describe(GROUP).members
+    assert described.member.rack_id == "rack-b"
+    assert bench.beat("m1", epoch, rack="").error is ErrorCode.INVALID_REQUEST
     assert len(bench.persister.operations) == 6, "nothing is begun twice"
 
 
@@ -205,7 +239,7 @@ def test_a_refused_write_leaves_nothing_behind(bench: Bench) -> None:
     assert bench.beat("m1", 0, "orders").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bench.coordinator.share_groups == []
     bench.log.fail_with = ErrorCode.NONE
-    assert bench.beat("m1", 0, "orders").member_epoch == 1
+    assert bench.beat("m1", 0, "orders").member_epoch == 2
 
 
 def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:
@@ -221,6 +255,16 @@ def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:
     deleted = [each.key for each in bench.persister.operations if isinstance(each, DeleteState)]
     assert {key[1:] for key in deleted} == {(PAYMENTS, 0), (PAYMENTS, 1)}
     bench.restart()
+    assert bench.coordinator.share_groups == []
+
+
+def test_a_group_is_deleted_though_its_topic_was_deleted_before(bench: Bench) -> None:
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.beat("m1", 0, "payments").error is ErrorCode.NONE
+    assert bench.beat("m1", -1).error is ErrorCode.NONE
+    bench.persister.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    assert bench.delete() is ErrorCode.NONE
     assert bench.coordinator.share_groups == []
 
 
@@ -249,20 +293,54 @@ def test_groups_of_other_types_keep_out(bench: Bench) -> None:
 def test_offsets_are_altered_while_nobody_reads(bench: Bench) -> None:
     bench.joined("m1", "payments")
     group = bench.coordinator.share_groups[0]
-    with pytest.raises(KafkaError):
-        bench.coordinator.share.partitions.alter(
-            group, {(PAYMENTS, 0): 7}, {PAYMENTS: "payments"}, lambda _: None
-        )
-    bench.beat("m1", -1)
     epoch = group.now.epoch
+    with pytest.raises(KafkaError):
+        bench.alter({(PAYMENTS, 0): 7})
+    bench.beat("m1", -1)
 
-    bench.coordinator.share.partitions.alter(
-        group, {(PAYMENTS, 0): 7}, {PAYMENTS: "payments"}, lambda _: None
-    )
-    bench.log.flush()
+    assert bench.alter({(PAYMENTS, 0): 7}) == {(PAYMENTS, 0): StateAnswer()}
 
     last = bench.persister.operations[-1]
-    assert last == InitializeState(last.key, epoch + 1, 7)
+    assert last == InitializeState(last.key, epoch + 1, 7), "the member has left since"
+
+
+def test_a_group_comes_to_be_with_the_offsets_that_it_is_given(bench: Bench) -> None:
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    refused = StateAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.alter({(PAYMENTS, 0): 7}) == {(PAYMENTS, 0): refused}
+    bench.persister.error = ErrorCode.NONE
+
+    assert bench.alter({(PAYMENTS, 1): 8}) == {(PAYMENTS, 1): StateAnswer()}
+
+    bench.restart()
+    (group,) = bench.coordinator.share_groups
+    assert group.now.initialized == {PAYMENTS: SharedTopic("payments", frozenset({1}))}
+    assert bench.delete() is ErrorCode.NONE
+    assert bench.coordinator.share_groups == []
+
+
+def test_nobody_is_made_a_group_by_no_offsets(bench: Bench) -> None:
+    assert bench.alter({}) == {}
+    assert bench.coordinator.share_groups == []
+
+
+def test_topics_that_could_not_be_forgotten_are_forgotten_later(bench: Bench) -> None:
+    bench.alter({(ORDERS, 0): 1, (PAYMENTS, 1): 2})
+    bench.persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.forget(PAYMENTS) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.restart()
+    bench.persister.error = ErrorCode.NONE
+    (group,) = bench.coordinator.share_groups
+    assert group.now.initialized.keys() == {ORDERS}
+
+    assert bench.forget(PAYMENTS) is ErrorCode.NONE
+
+    deleted = [each.key[1:] for each in bench.persister.operations if isinstance(each, DeleteState)]
+    assert deleted == [(PAYMENTS, 1), (PAYMENTS, 0), (PAYMENTS, 1)]
+    bench.restart()
+    (group,) = bench.coordinator.share_groups
+    assert group.now.initialized.keys() == {ORDERS}
+    assert group.now.deleting == {}
 
 
 # -- the assignor -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.broker_cluster import BrokerCluster
 from support.share_members import JAVA_CLASS, LibrdkafkaMember, ShareHistory, ShareMembers
-from support.share_work import GROUP, SHARE_SETTINGS, TOOL, TOPIC, ShareWork
+from support.share_work import GROUP, SHARE_SETTINGS, TOPIC, ShareWork
 
 from odradek.testing.process.broker_process import BrokerProcess
 
@@ -172,35 +172,3 @@ def test_three_clients_share_a_group(
     history.check()
     assert set(history.acknowledged.values()) == {1}
     assert history.counts() == {value: [1] for value in work.produced}
-
-
-def test_the_tool_describes_resets_and_deletes(
-    share_broker: BrokerProcess, start_java: Start, java: Callable[..., str]
-) -> None:
-    ShareWork(share_broker.bootstrap).produce(*(f"v{number}" for number in range(10)))
-    history = ShareHistory()
-    members = start_java(history, share_broker.bootstrap)
-    members.join("a")
-    history.wait(lambda heard: len(heard.acknowledged) == 10, "not all was accepted")
-    members.leave("a")
-
-    def groups(*arguments: str) -> list[list[str]]:
-        to = ("--bootstrap-server", share_broker.bootstrap)
-        reported = java(TOOL, *to, *arguments)
-        rows = [line.split() for line in reported.splitlines()]
-        return sorted(row for row in rows if TOPIC in row)
-
-    at = [sum(partition == number for partition, _ in history.acknowledged) for number in (0, 1)]
-    described = groups("--describe", "--group", GROUP)
-    # What is done with at the end is counted, though the start moves with the next change.
-    assert [row[:3] for row in described] == [[GROUP, TOPIC, "0"], [GROUP, TOPIC, "1"]]
-    assert [row[4] for row, count in zip(described, at, strict=True) if count] == ["0"] * sum(
-        1 for count in at if count
-    )
-    groups("--reset-offsets", "--to-earliest", "--topic", TOPIC, "--group", GROUP, "--execute")
-    assert [row[3] for row in groups("--describe", "--group", GROUP)] == ["0", "0"]
-    groups("--delete-offsets", "--group", GROUP, "--topic", TOPIC)
-    assert groups("--describe", "--group", GROUP) == []
-    assert GROUP in java(TOOL, "--bootstrap-server", share_broker.bootstrap, "--list")
-    groups("--delete", "--group", GROUP)
-    assert GROUP not in java(TOOL, "--bootstrap-server", share_broker.bootstrap, "--list")

@@ -85,8 +85,8 @@ def tested_clients() -> list[Tested]:
             "Java",
             _of_maven("java"),
             f"{usual}, streams groups (Kafka Streams), transactions, logins, TLS, Kerberos;"
-            " `kafka-acls`, `kafka-configs`, `kafka-groups`, `kafka-streams-groups`,"
-            " `kafka-transactions`, `kafka-delegation-tokens` and others",
+            " `kafka-acls`, `kafka-configs`, `kafka-groups`, `kafka-share-groups`,"
+            " `kafka-streams-groups`, `kafka-transactions`, `kafka-delegation-tokens` and others",
             KERBEROS,
         ),
         Tested(

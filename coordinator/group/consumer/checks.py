@@ -230,10 +230,11 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
 
 def stale_epoch(member: ConsumerGroupMember, epoch: int) -> KafkaError:
     """The member is in another epoch, or was not given the partition in that one."""
-    code = ErrorCode.STALE_MEMBER_EPOCH
+    code, received = ErrorCode.STALE_MEMBER_EPOCH, "member epoch"
     if member.uses_classic_protocol:
-        code = ErrorCode.ILLEGAL_GENERATION
+        code, received = ErrorCode.ILLEGAL_GENERATION, "generation id"
     return KafkaError(
         code,
-        f"Member {member.member_id} is in epoch {member.member_epoch}, not in {epoch}.",
+        f"The received {received} {epoch} does not match the expected member epoch "
+        f"{member.member_epoch}.",
     )

@@ -60,8 +60,8 @@ def reconcile(way: Reconciliation) -> ConsumerGroupMember:
     if way.owned is None or way.owned:
         raise KafkaError(
             ErrorCode.FENCED_MEMBER_EPOCH,
-            "The state of this member is of a newer broker's. It must give up all its "
-            "partitions and join again.",
+            "The consumer group member is in a unknown state. The member must abandon all its "
+            "partitions and rejoin.",
         )
     return _take_step(way, way.target_epoch)
 

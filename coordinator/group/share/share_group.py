@@ -39,6 +39,10 @@ class ShareMember(NamedTuple):
     assigned: ShareAssignment = NO_ASSIGNMENT
 
 
+FIRST_EPOCH = 1
+"""The epoch of a group that has not begun, and of its target; its first member counts it up."""
+
+
 class SharedTopic(NamedTuple):
     """Partitions of one topic that a group reads."""
 
@@ -60,9 +64,9 @@ class ShareGroupImage(NamedTuple):
         deleting: topic id to name, of topics whose share partitions are being deleted.
     """
 
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    target_epoch: int = 0
+    target_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     members: Mapping[str, ShareMember] = {}
     targets: Mapping[str, ShareAssignment] = {}

@@ -9,7 +9,7 @@ KIP-932; Kafka 4.3's GroupMetadataManager.shareGroupHeartbeat.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +33,7 @@ from ..session import Session
 from .records import ShareGroupWrite
 from .settings import ShareGroupSettings, ShareGroupTimings
 from .share_group import NO_ASSIGNMENT, ShareAssignment, ShareGroup, ShareMember
-from .share_partitions import SharePartitions
+from .share_partitions import AnswersCallback, PartitionKey, SharePartitions
 
 if TYPE_CHECKING:
     from ...share.operations import Persister
@@ -161,7 +161,9 @@ class ShareGroups:
         if request.member_epoch == LEAVE_EPOCH:
             self._leave(self.find(request.group_id), request.member_id, respond)
             return
-        write = ShareGroupWrite(self._find_or_create(request))
+        if request.member_epoch != JOIN_EPOCH and self.is_unknown(request.group_id):
+            raise group_not_found(f"Share group {request.group_id} not found.")
+        write = ShareGroupWrite(self.find_or_create(request.group_id))
         group = write.group
         try:
             self._heartbeat(write, request, respond)
@@ -179,7 +181,7 @@ class ShareGroups:
         if updated != before or before.member_id not in group.members:
             write.put_metadata(updated)
         has_changed = updated.subscribed_topic_names != before.subscribed_topic_names
-        if has_changed or group.needs_refresh or group.now.epoch == 0:
+        if has_changed or group.needs_refresh:
             self._update_epoch(write, has_changed=has_changed)
         self._update_targets(write)
         member = self._reconcile(write, updated, has_changed=has_changed)
@@ -267,7 +269,7 @@ class ShareGroups:
             write.remove_group()
             self._writer.submit(write, partial(self._removed, group, respond))
 
-        self.partitions.delete_states(group, tuple(group.now.initialized), deleted)
+        self.partitions.forget_all(group, deleted)
 
     def _removed(
         self, group: ShareGroup, respond: Callable[[ErrorCode], None], error: ErrorCode
@@ -275,6 +277,30 @@ class ShareGroups:
         if not error:
             self.shards.forget_share_group(group)
         respond(error)
+
+    def alter_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[PartitionKey, int],
+        names: Mapping[bytes, str],
+        respond: AnswersCallback,
+    ) -> None:
+        """AlterShareGroupOffsets: have a group without members begin at some offsets.
+
+        A group that is not there yet is made.
+
+        Args:
+            offsets: by topic id and partition.
+            names: of the topics, by their ids.
+            respond: called once, when all is stored or refused.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND of a group of another type,
+                NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        group = self.find_or_create(group_id)
+        self.partitions.alter(group, offsets, names, respond)
+        self._forget_if_new(group)
 
     def topics_changed(self, topics: frozenset[str]) -> None:
         """Topics changed, came or went: groups that read them look at them again."""
@@ -304,15 +330,35 @@ class ShareGroups:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return group
 
-    def _find_or_create(self, request: ShareHeartbeat) -> ShareGroup:
-        group_id = request.group_id
-        if (
-            group_id in self.shards.share_groups
-            or request.member_epoch != JOIN_EPOCH
-            or self.shards.find_any(group_id) is not None
-        ):
-            return self.find(group_id)
-        return self.shards.add_share_group(group_id)
+    def find_or_create(self, group_id: str) -> ShareGroup:
+        """The group, a new one if there is none of any type.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, it is of another type; NOT_COORDINATOR or
+                COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if self.is_unknown(group_id):
+            return self.shards.add_share_group(group_id)
+        return self.find(group_id)
+
+    def find_if_known(self, group_id: str) -> ShareGroup | None:
+        """The group, if there is a share group of that id.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if group_id not in self.shards.share_groups:
+            self.shards.find_any(group_id)  # raises where it would be kept by another broker
+            return None
+        return self.find(group_id)
+
+    def is_unknown(self, group_id: str) -> bool:
+        """Whether there is no group of that id, of any type.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        return group_id not in self.shards.share_groups and self.shards.find_any(group_id) is None
 
     def _find_member(self, group: ShareGroup, request: ShareHeartbeat) -> ShareMember:
         member = group.members.get(request.member_id)
@@ -333,7 +379,7 @@ class ShareGroups:
         return member
 
     def _forget_if_new(self, group: ShareGroup) -> None:
-        """Drop a group that was made for a member that could not join."""
+        """Drop a group that was made for what could not be done."""
         if group.has_nothing:
             self.shards.forget_share_group(group)
 
@@ -344,12 +390,7 @@ class ShareGroups:
         group = write.group
         now = group.now
         metadata_hash = self._hashes.metadata_hash(now.subscribed_topics())
-        if (
-            has_changed
-            or now.epoch == 0
-            or metadata_hash != now.metadata_hash
-            or self._has_unassigned(group)
-        ):
+        if has_changed or metadata_hash != now.metadata_hash or self._has_unassigned(group):
             write.put_epoch(now.epoch + 1, metadata_hash)
         group.needs_refresh = False
 
@@ -457,7 +498,7 @@ def _is_plain(group: ShareGroup, request: ShareHeartbeat) -> bool:
     now = group.now
     return (
         member is not None
-        and request.member_epoch == member.member_epoch == now.target_epoch == now.epoch > 0
+        and request.member_epoch == member.member_epoch == now.target_epoch == now.epoch
         and not group.needs_refresh
         and group.writes.is_settled
         and request.subscribed_topic_names is None

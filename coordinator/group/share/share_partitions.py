@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
+from ....common.error_texts import DEFAULT_TEXTS
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.long_work import take_step
 from ....runtime.steps import Steps
@@ -86,16 +87,13 @@ class SharePartitions:
         missing = self._missing(group)
         if not missing:
             return
-        now = group.now
-        write.put_share_partitions(
-            _united(now.initializing, missing), now.initialized, now.deleting
-        )
+        _put_initializing(write, missing)
         keys = [
             (topic_id, each) for topic_id, topic in missing.items() for each in topic.partitions
         ]
         group.under_way.update(keys)
         operations: list[Operation] = [
-            InitializeState(SharePartitionKey(group.group_id, topic_id, number), now.epoch)
+            InitializeState(SharePartitionKey(group.group_id, topic_id, number), group.now.epoch)
             for topic_id, number in keys
         ]
 
@@ -122,7 +120,11 @@ class SharePartitions:
         return missing
 
     def _initialized(
-        self, group: ShareGroup, begun: Mapping[bytes, SharedTopic], answers: PartitionAnswers
+        self,
+        group: ShareGroup,
+        begun: Mapping[bytes, SharedTopic],
+        answers: PartitionAnswers,
+        on_complete: Callable[[ErrorCode], None] = lambda _error: None,
     ) -> None:
         """The share coordinators have answered: what they began may be assigned."""
         done: dict[bytes, SharedTopic] = {}
@@ -147,14 +149,21 @@ class SharePartitions:
             write.put_share_partitions(
                 _reduced(now.initializing, done), _united(now.initialized, done), now.deleting
             )
-            self._writer.submit(write, partial(self._assignable_changed, group, done))
+            self._writer.submit(write, partial(self._assignable_changed, group, done, on_complete))
+        else:
+            on_complete(ErrorCode.NONE)
 
     def _assignable_changed(
-        self, group: ShareGroup, done: Mapping[bytes, SharedTopic], _error: ErrorCode
+        self,
+        group: ShareGroup,
+        done: Mapping[bytes, SharedTopic],
+        on_complete: Callable[[ErrorCode], None],
+        error: ErrorCode,
     ) -> None:
         for topic_id, topic in done.items():
             group.under_way.difference_update((topic_id, each) for each in topic.partitions)
         group.needs_refresh = True
+        on_complete(error)
 
     def _try_again(self, group: ShareGroup, failed: Iterable[PartitionKey]) -> None:
         group.under_way.difference_update(failed)
@@ -163,11 +172,11 @@ class SharePartitions:
     # -- for administrators ---------------------------------------------------------------
 
     def describe(
-        self, group: ShareGroup, partitions: Collection[PartitionKey], respond: AnswersCallback
+        self, group_id: str, partitions: Collection[PartitionKey], respond: AnswersCallback
     ) -> None:
         """Read where a group stands in some partitions, each named once."""
         operations: list[Operation] = [
-            ReadStateSummary(SharePartitionKey(group.group_id, *key)) for key in partitions
+            ReadStateSummary(SharePartitionKey(group_id, *key)) for key in partitions
         ]
         self._submit(operations, respond)
 
@@ -188,9 +197,9 @@ class SharePartitions:
             KafkaError: NON_EMPTY_GROUP.
         """
         _require_empty(group)
-        write = ShareGroupWrite(group)
-        now = group.now
-        write.put_epoch(now.epoch + 1, now.metadata_hash)
+        if not offsets:
+            respond({})
+            return
         numbers: dict[bytes, set[int]] = {}
         for topic_id, number in offsets:
             numbers.setdefault(topic_id, set()).add(number)
@@ -198,19 +207,33 @@ class SharePartitions:
             topic_id: SharedTopic(names[topic_id], frozenset(each))
             for topic_id, each in numbers.items()
         }
-        write.put_share_partitions(
-            _reduced(now.initializing, begun), _united(now.initialized, begun), now.deleting
-        )
+        write = ShareGroupWrite(group)
+        _put_initializing(write, begun)
+        group.under_way.update(offsets)
+        # Members count the epoch up when they come and when they go, so that this one is above
+        # the one with which a leader may have loaded the state for them.
         operations: list[Operation] = [
-            InitializeState(SharePartitionKey(group.group_id, *key), now.epoch + 1, offset)
+            InitializeState(SharePartitionKey(group.group_id, *key), group.now.epoch, offset)
             for key, offset in offsets.items()
         ]
 
+        def failed(error: ErrorCode) -> None:
+            respond({key: StateAnswer(error) for key in offsets})
+
         def stored(error: ErrorCode) -> None:
             if error:
-                respond({key: StateAnswer(error) for key in offsets})
+                group.under_way.difference_update(offsets)
+                failed(error)
             else:
-                self._submit(operations, respond)
+                self._submit(operations, initialized)
+
+        def initialized(answers: PartitionAnswers) -> None:
+            self._initialized(
+                group,
+                begun,
+                answers,
+                lambda error: failed(error) if error else respond(answers),
+            )
 
         self._writer.submit(write, stored)
 
@@ -223,34 +246,78 @@ class SharePartitions:
             KafkaError: NON_EMPTY_GROUP.
         """
         _require_empty(group)
+        now = group.now
+        forgotten = {
+            topic_id: topic
+            for topic_id, topic in self._deletable(group).items()
+            if topic_id in topic_ids
+        }
+        kept = {each: topic for each, topic in now.initialized.items() if each not in forgotten}
 
         def deleted(error: ErrorCode) -> None:
-            if error or group.members:
-                respond(error or ErrorCode.NON_EMPTY_GROUP)
+            if error:
+                respond(error)
                 return
             write = ShareGroupWrite(group)
             now = group.now
-            kept = {each: topic for each, topic in now.initialized.items() if each not in topic_ids}
-            write.put_share_partitions(now.initializing, kept, now.deleting)
+            deleting = {each: name for each, name in now.deleting.items() if each not in forgotten}
+            write.put_share_partitions(now.initializing, now.initialized, deleting)
             self._writer.submit(write, respond)
 
-        self.delete_states(group, topic_ids, deleted)
+        self._delete_states(
+            group, now.initializing, kept, forgotten, deleted if forgotten else respond
+        )
 
-    def delete_states(
-        self, group: ShareGroup, topic_ids: Collection[bytes], respond: Callable[[ErrorCode], None]
+    def forget_all(self, group: ShareGroup, respond: Callable[[ErrorCode], None]) -> None:
+        """Have the share coordinators forget all that a group has read, before it is deleted."""
+        forgotten = _united(self._deletable(group), group.now.initializing)
+        if forgotten:
+            self._delete_states(group, {}, {}, forgotten, respond)
+        else:
+            respond(ErrorCode.NONE)
+
+    def _deletable(self, group: ShareGroup) -> dict[bytes, SharedTopic]:
+        """What the group has read, with what was to be deleted before and perhaps was not."""
+        image = self._topics()
+        found = (image.find(name) for name in group.now.deleting.values())
+        left = {
+            topic.topic_id: SharedTopic(topic.name, frozenset(range(topic.partition_count)))
+            for topic in found
+            if topic is not None and topic.topic_id in group.now.deleting
+        }
+        return _united(group.now.initialized, left)
+
+    def _delete_states(
+        self,
+        group: ShareGroup,
+        initializing: Mapping[bytes, SharedTopic],
+        initialized: Mapping[bytes, SharedTopic],
+        deleting: Mapping[bytes, SharedTopic],
+        respond: Callable[[ErrorCode], None],
     ) -> None:
-        """Have the share coordinators forget a group's share partitions of some topics."""
+        """Store what is left of a group's share partitions, and have the others deleted."""
+        write = ShareGroupWrite(group)
+        names = {topic_id: topic.name for topic_id, topic in deleting.items()}
+        write.put_share_partitions(initializing, initialized, {**group.now.deleting, **names})
         operations: list[Operation] = [
             DeleteState(SharePartitionKey(group.group_id, topic_id, number))
-            for topic_id in topic_ids
-            if topic_id in group.now.initialized
-            for number in group.now.initialized[topic_id].partitions
+            for topic_id, topic in deleting.items()
+            for number in topic.partitions
         ]
 
         def deleted(answers: PartitionAnswers) -> None:
-            respond(next((each.error for each in answers.values() if each.error), ErrorCode.NONE))
+            # Of a topic that is gone nothing is known any more, so there is nothing left to delete.
+            errors = {each.error for each in answers.values()}
+            errors -= {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            respond(min(errors, default=ErrorCode.NONE))
 
-        self._submit(operations, deleted)
+        def stored(error: ErrorCode) -> None:
+            if error:
+                respond(error)
+            else:
+                self._submit(operations, deleted)
+
+        self._writer.submit(write, stored)
 
     def _submit(self, operations: Collection[Operation], respond: AnswersCallback) -> None:
         """Have all done, of different share partitions, and respond when the last is.
@@ -280,7 +347,14 @@ class SharePartitions:
 
 def _require_empty(group: ShareGroup) -> None:
     if group.members:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group.group_id} is not empty.")
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, DEFAULT_TEXTS[ErrorCode.NON_EMPTY_GROUP])
+
+
+def _put_initializing(write: ShareGroupWrite, topics: Mapping[bytes, SharedTopic]) -> None:
+    """The share coordinator is to begin these; it deletes none of them any more."""
+    now = write.group.now
+    deleting = {each: name for each, name in now.deleting.items() if each not in topics}
+    write.put_share_partitions(_united(now.initializing, topics), now.initialized, deleting)
 
 
 def _united(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import itertools
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,5 +69,5 @@ async def test_an_answer_is_freed_in_steps(
     counts = elements.counts
     assert max(counts) == PARTITIONS
     assert counts[-1] == 0
-    freed = [former - now for former, now in itertools.pairwise(counts)]
+    freed = [former - now for former, now in pairwise(counts)]
     assert 0 < max(freed) <= ITEMS_AT_LEAST

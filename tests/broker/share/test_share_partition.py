@@ -429,20 +429,44 @@ def test_acknowledgements_are_taken_all_or_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("types", "code"),
+    ("first", "types", "is_valid"),
     [
-        ([], ErrorCode.INVALID_REQUEST),
-        ([1, 1], ErrorCode.INVALID_REQUEST),
-        ([9], ErrorCode.INVALID_REQUEST),
+        (5, [1], True),
+        (4, [0, 1, 2, 3, 1, 1], True),
+        (3, [1], False),
+        (10, [1], False),
+        (5, [], False),
+        (5, [1, 1], False),
+        (5, [5], False),
+        (5, [-1], False),
+        (5, [4], False),
     ],
 )
-def test_types_that_do_not_fit_are_refused(types: list[int], code: ErrorCode) -> None:
+def test_acknowledgements_are_in_order_and_of_types_that_fit(
+    first: int, types: list[int], *, is_valid: bool
+) -> None:
+    assert Acknowledgement(first, 9, types).is_valid_after(4, may_renew=False) == is_valid
+
+
+def test_renewals_are_valid_where_the_request_says_that_it_renews() -> None:
+    assert Acknowledgement(0, 9, [4]).is_valid_after(-1, may_renew=True)
+
+
+@pytest.mark.parametrize(("first_type", "is_refused"), [(1, True), (2, True), (4, False)])
+def test_record_that_is_acknowledged_twice_is_refused_unless_its_lock_is_renewed(
+    first_type: int, *, is_refused: bool
+) -> None:
     partition = acquired_by("a", 1)
+    said = [Acknowledgement(0, 5, [first_type]), Acknowledgement(5, 9, [1])]
 
-    with pytest.raises(KafkaError) as refused:
-        partition.acknowledge("a", [Acknowledgement(0, 9, types)], LIMITS, 0)
-
-    assert refused.value.code is code
+    if is_refused:
+        with pytest.raises(KafkaError) as refused:
+            partition.acknowledge("a", said, LIMITS, 0)
+        assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+        assert partition.locked_count("a") == 10
+    else:
+        partition.acknowledge("a", said, LIMITS, 0)
+        assert partition.locked_count("a") == 5
 
 
 def test_renewing_is_refused_where_the_group_does_not_allow_it() -> None:

@@ -48,6 +48,7 @@ from ....protocol.messages import (
     RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
+    ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
     UpdateFeaturesRequest,
 )
@@ -56,7 +57,14 @@ from ..connection import ConnectionClosedError
 from ..requests import EARLIEST, batch, numbered, offset_listing, production
 from ..scenario import NEWEST, scenario
 from ..talk import GROUP, PRODUCE_BY_NAME, TRANSACTION, Talk
-from . import classic_groups, consumer_groups, streams_groups
+from . import (
+    classic_groups,
+    consumer_groups,
+    share_groups,
+    share_offsets,
+    share_states,
+    streams_groups,
+)
 from .administration import describing_logs, electing, moving, reassigning, with_logs
 from .cluster import metadata
 from .configuration import (
@@ -218,6 +226,7 @@ class Prepared(NamedTuple):
         own_token: the HMAC of a delegation token of the user's.
         others_token: that of one of somebody else's.
         made_tokens: those that the user has made.
+        states: of share partitions of the topic, none of which is begun.
     """
 
     talk: Talk
@@ -230,6 +239,7 @@ class Prepared(NamedTuple):
     own_token: bytes
     others_token: bytes
     made_tokens: list[bytes]
+    states: share_states.States
 
     def name(self, suffix: str) -> str:
         """A name of the scenario's own."""
@@ -247,6 +257,7 @@ def prepare(talk: Talk) -> Prepared:
     consumer_groups.joined(talk, talk.name("consumer"), topic)
     for group in ("offsets", "unused"):
         talk.settled(committing(talk.name(group), topic, {0: 2}), BY_GROUP_AND_NAME)
+    share_groups.ShareMember(talk, topic_id).join(topic)
     answer = talk.ask(initiation(None))
     producer = ProducerIdentity("", answer.producer_id, answer.producer_epoch)
     talk.wait_for_coordinator(talk.name("tx"), TRANSACTION)
@@ -272,6 +283,7 @@ def prepare(talk: Talk) -> Prepared:
         own_token,
         others_token,
         [],
+        share_states.States(talk, 1, topic_id),
     )
 
 
@@ -396,6 +408,36 @@ def _about_groups(at: Prepared) -> Requests:
     yield DeleteGroupsRequest(groups_names=[at.name("unused"), "absent-group"]), None
 
 
+def _about_share_groups(at: Prepared) -> Requests:
+    group, other = at.topic, at.name("share-other")
+    unknown: dict[str, Any] = {"member": share_groups.SECOND, "epoch": 1}
+    yield share_groups.beat(group, **unknown, subscribed_topic_names=[at.topic]), None
+    yield share_groups.beat(group, **unknown), None
+    yield share_groups.beat(other, subscribed_topic_names=["absent-topic"]), None
+    both = [group, "absent-group"]
+    yield ShareGroupDescribeRequest(group_ids=both, include_authorized_operations=True), None
+    reader = share_groups.ShareMember(at.talk, at.topic_id)
+    said = {NO_PARTITION: [(0, 0, [share_groups.ACCEPT])]}
+    fetch = reader.fetching()
+    fetch.topics[0].partitions[0].partition_index = NO_PARTITION
+    yield fetch, None
+    yield reader.acknowledging(said, share_session_epoch=1), None
+    yield reader.acknowledging(said, share_session_epoch=1, group_id="absent-group"), None
+    yield share_offsets.describing(group), None
+    yield share_offsets.describing(group, {at.topic: [0], "absent-topic": [0]}), None
+    new = at.name("share-new")
+    yield share_offsets.altering(new, {at.topic: {0: 1}, "absent-topic": {0: 1}}), None
+    yield share_offsets.altering(group, {at.topic: {0: 1}}), None
+    yield share_offsets.deleting(new, at.topic, "absent-topic"), None
+    yield share_offsets.deleting(group, at.topic), None
+    yield at.states.initialize(group_id=other), None
+    yield at.states.read(group_id=other), None
+    yield at.states.write((0, 0, share_states.ACKNOWLEDGED, 1), group_id=other), None
+    yield at.states.summary(group_id=other), None
+    yield at.states.delete(group_id=other), None
+
+
+NO_PARTITION = 7
 FIRST_FIND, OLD_OFFSET_FETCH, LEAVE_VERSION = 3, 5, 5
 
 
@@ -554,6 +596,7 @@ def requests(at: Prepared) -> Requests:
     """Every API that is served, each with what it needs and with something that is absent."""
     yield from _about_topics(at)
     yield from _about_groups(at)
+    yield from _about_share_groups(at)
     yield from _about_transactions(at)
     yield from _about_settings(at)
     yield from _about_quotas_and_users(at)

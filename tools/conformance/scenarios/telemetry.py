@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
 from ....protocol.api_keys import ApiKey
+from ....protocol.compression.codecs import Compression, compress
 from ....protocol.messages import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from ..scenario import scenario
 from ..talk import Talk
@@ -117,6 +119,46 @@ def first_push(talk: Talk, fields: dict[str, Any]) -> None:
     requested = talk.quietly(subscription_of(client_id), 0)
     given = {"client_instance_id": client_id, "subscription_id": requested.subscription_id}
     talk.ask(PushTelemetryRequest(**{**given, **fields}), talk.version)
+
+
+def _message(field: int, *parts: bytes) -> bytes:
+    """A message or a string in a field of a protobuf message; it is short."""
+    held = b"".join(parts)
+    return bytes([field << 3 | LENGTH_DELIMITED, len(held)]) + held
+
+
+LENGTH_DELIMITED = 2
+NUMBER_DATA_POINT = _message(1, b"\x21" + struct.pack("<d", 7.0))
+"""as_double is 7.0."""
+TOTAL = _message(7, NUMBER_DATA_POINT, b"\x10\x02\x18\x01")
+"""A Sum, cumulative and monotonic."""
+METRICS = _message(1, _message(2, _message(2, _message(1, b"org.apache.kafka.x"), TOTAL)))
+"""OTLP's MetricsData with one metric."""
+
+
+@scenario(
+    ApiKey.PUSH_TELEMETRY,
+    cases={
+        "not compressed": (Compression.NONE, METRICS),
+        **{
+            each.name.lower(): (each, compress(each, METRICS))
+            for each in Compression
+            if each is not Compression.NONE
+        },
+        "nothing of its compression": (Compression.GZIP, METRICS),
+        "too large when it is decompressed": (
+            Compression.GZIP,
+            compress(Compression.GZIP, bytes(TELEMETRY_MAX_BYTES + 1)),
+        ),
+    },
+)
+def metrics_are_pushed(talk: Talk, pushed: tuple[Compression, bytes]) -> None:
+    compression, metrics = pushed
+    client_id = client_instance_id(talk)
+    with Subscribed(talk, metrics="*", interval_ms="1000"):
+        requested = talk.quietly(subscription_of(client_id), 0)
+        fields = {"compression_type": int(compression), "metrics": metrics}
+        talk.ask(push(client_id, requested.subscription_id, **fields), talk.version)
 
 
 @scenario(ApiKey.PUSH_TELEMETRY)

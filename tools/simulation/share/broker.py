@@ -49,7 +49,7 @@ SHARE_PARTITION = SharePartitionKey(GROUP, TOPIC_ID, 0)
 DELIVERIES_MAX = 3
 LOCK_MS = 1_000
 SESSIONS_MAX = 100
-UPDATES_PER_SNAPSHOT = 5
+UPDATES_PER_SNAPSHOT = 4
 BATCHES = (1, 3, 2, 5, 1, 1, 4, 2, 6, 1, 3, 2, 1, 4, 5, 2)
 """How many records the batches of the topic have."""
 RECORDS = sum(BATCHES)
