@@ -34,16 +34,21 @@ def handle_delete_share_group_offsets(
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if not body.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, DEFAULT_TEXTS[ErrorCode.INVALID_GROUP_ID])
-        share = context.coordinators.group.share
-        group = share.find(body.group_id)
+        allowed: list[TopicAnswer] = []
         for each in body.topics:
             yield
             answer = TopicAnswer(topic_name=each.topic_name)
             topics.append(answer)
-            topic_id = context.metadata_cache.topic_id(each.topic_name)
-            if not context.authorize(request, "READ", "TOPIC", each.topic_name):
+            if context.authorize(request, "READ", "TOPIC", each.topic_name):
+                allowed.append(answer)
+            else:
                 _refuse(answer, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            elif topic_id is None:
+        share = context.coordinators.group.share
+        group = share.find(body.group_id)
+        for answer in allowed:
+            yield
+            topic_id = context.metadata_cache.topic_id(answer.topic_name)
+            if topic_id is None:
                 _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif topic_id not in group.now.initialized and topic_id not in group.now.deleting:
                 _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOTHING_TO_DELETE)
