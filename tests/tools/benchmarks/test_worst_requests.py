@@ -8,7 +8,8 @@ from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.messages import request_message
-from odradek.tools.benchmarks.worst.requests import Candidate, Scene, candidates
+from odradek.tools.benchmarks.worst.requests import Candidate, candidates
+from odradek.tools.benchmarks.worst.scene import Scene
 
 TOPICS = [f"t{number}" for number in range(5)]
 SCENE = Scene(
