@@ -21,7 +21,7 @@ from .scene import GroupKind, MadeGroup, Scene
 PARTITIONS_EACH = 20
 GROUPS = 200
 """As many have committed offsets, and as many transactional ids there are."""
-MEMBERS, SHARE_MEMBERS, STREAMS_MEMBERS = 100, 20, 20
+MEMBERS, SHARE_MEMBERS, STREAMS_MEMBERS = 200, 100, 50
 GROUPS_OF_MEMBERS = 2
 """Of each kind."""
 OPEN_TRANSACTIONS = 3
@@ -41,8 +41,7 @@ SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.max.timeout.ms": str(LONG_MS),
     "group.max.session.timeout.ms": str(LONG_MS),
-    "group.share.max.delivery.count.limit": "25",
-    "group.share.delivery.count.limit": "25",
+    "group.share.delivery.count.limit": "10",
     **{
         f"group.{kind}.{name}session.timeout.ms": str(LONG_MS)
         for kind in ("consumer", "share", "streams")
@@ -206,20 +205,18 @@ def _classic_groups(connect: Connect, wire: Wire, scene: Scene) -> list[MadeGrou
 
 
 def _classic_group(connect: Connect, wire: Wire, group_id: str) -> MadeGroup:
-    _ask(wire, join(group_id, ""), JOIN_VERSION)
+    leader = _ask(wire, join(group_id, ""), JOIN_VERSION).member_id
     with ExitStack() as stack:
         others = [stack.enter_context(connect()) for _ in range(MEMBERS - 1)]
         for each in others:
             each.send(frame_of(join(group_id, ""), JOIN_VERSION))
         describe = messages.DescribeGroupsRequest(groups=[group_id])
         _until(lambda: len(wire.ask(describe).groups[0].members) == MEMBERS)
-        leader = wire.ask(describe).groups[0].members[0].member_id
         joined = _ask(wire, join(group_id, leader), JOIN_VERSION)
         for each in others:
             each.receive()
-    return MadeGroup(
-        group_id, [leader, *(each.member_id for each in joined.members)], joined.generation_id
-    )
+    member_ids = sorted((each.member_id for each in joined.members), key=lambda it: it != leader)
+    return MadeGroup(group_id, member_ids, joined.generation_id)
 
 
 def join(group_id: str, member_id: str) -> messages.JoinGroupRequest:

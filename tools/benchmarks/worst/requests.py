@@ -57,7 +57,7 @@ def new_group() -> str:
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 LONG_MS: Final = 3_600_000
 NO_TASK_OFFSETS: Final = {"task_offsets": None, "task_end_offsets": None}
-STREAMS_JOIN: Final = {
+STREAMS_JOIN: Final[Mapping[str, Any]] = {
     "member_epoch": JOIN_EPOCH,
     "rebalance_timeout_ms": LONG_MS,
     "active_tasks": [],
@@ -296,6 +296,7 @@ class Candidate:
         shape: in words.
         elements: how many the array that is filled has.
         build: makes the request, with its length, of so many elements.
+        array: which of its arrays is filled, if one is.
         opening: a request that is sent before it, if there is one.
     """
 
@@ -303,6 +304,7 @@ class Candidate:
     shape: str
     elements: int
     build: Callable[[int], bytes]
+    array: str = ""
     opening: bytes | None = None
 
     @property
@@ -338,7 +340,7 @@ def candidates(api: ApiKey, scene: Scene, size: int) -> Iterator[Candidate]:
         for axis, naming in itertools.product(free, NAMINGS):
             build = builder(axis, naming, variant).frame
             shape = ", ".join([f"{'.'.join(axis)}: {naming}", *words])
-            yield make(api, shape, _elements_for(build, size), build)
+            yield make(api, shape, _elements_for(build, size), build, ".".join(axis))
         for axis in axes:
             if len(axis) == 1 and _may_be_null(message, axis[0], version):
                 build = builder(axis, SAME, {**variant, axis[0]: None}).frame
@@ -491,7 +493,8 @@ class _Builder:
         if member and len(path) == 1 and name == "group_id":
             return member.group_id
         if member and member.member_ids and name == "member_id":
-            number = 0 if len(path) == 1 else number
+            if len(path) == 1:
+                return member.member_ids[0]
             return self._one_of(member.member_ids, number)
         if name in GROUPS:
             return self._group(number)
