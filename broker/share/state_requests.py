@@ -36,7 +36,7 @@ def submit_operations(context: HandlerContext, request: Request[object]) -> Step
         nonlocal waiting
         waiting -= 1
         if not waiting:
-            request.answer(response_of(api_key, answers))
+            request.answer_after(response_of(api_key, answers))
 
     respond: Callable[[SharePartitionKey, StateAnswer], None] = answered
     for operation in operations_in(api_key, request.body):

@@ -267,6 +267,7 @@ FIXED_VALUES: Final[Mapping[str, Any]] = {
     "endpoint_type": 1,
     "duration_filter": -1,
     "coordinator_epoch": 0,
+    "state_epoch": -1,
     "transaction_version": 1,
     "generation_id": -1,
     "generation_id_or_member_epoch": -1,
