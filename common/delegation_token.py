@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 
@@ -27,6 +28,10 @@ class DelegationToken(NamedTuple):
     issue_ms: int
     max_ms: int
     expiry_ms: int
+
+    def is_of_any(self, principals: Container[str]) -> bool:
+        """Whether its owner or one of its renewers is among some."""
+        return self.owner in principals or any(each in principals for each in self.renewers)
 
     def is_of(self, principal: str) -> bool:
         """Whether somebody is its owner or one of its renewers."""

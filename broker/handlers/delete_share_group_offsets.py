@@ -54,12 +54,13 @@ def handle_delete_share_group_offsets(
                 _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOTHING_TO_DELETE)
             else:
                 answer.topic_id = topic_id
-        deleted_ids = [each.topic_id for each in topics if not each.error_code]
+        # What is named again is deleted once.
+        deleted_ids = {each.topic_id: None for each in topics if not each.error_code}
 
         def deleted(error: ErrorCode) -> None:
             request.answer_in_turn(_answer(topics, error))
 
-        share.partitions.forget_topics(group, deleted_ids, deleted)
+        share.partitions.forget_topics(group, deleted_ids.keys(), deleted)
     except KafkaError as refusal:
         return response(error_code=refusal.code, error_message=refusal.message)
     return PARKED

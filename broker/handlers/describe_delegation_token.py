@@ -35,14 +35,17 @@ def handle_describe_delegation_token(
         return Response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = enabled_tokens(context).tokens
     owners = request.body.owners
-    requested = None
+    requested: set[str] | None = None
     if owners is not None:
-        requested = [f"{each.principal_type}:{each.principal_name}" for each in owners]
+        requested = set()
+        for each in owners:
+            requested.add(f"{each.principal_type}:{each.principal_name}")
+            yield
     answer = Response()
     for token in tokens.all:
-        is_requested = requested is None or any(map(token.is_of, requested))
+        is_requested = requested is None or token.is_of_any(requested)
         if is_requested and _may_see(context, request, token):
-            described = _described(token, tokens.hmac(token.token_id))
+            described = yield from _described(token, tokens.hmac(token.token_id))
             if request.api_version >= REQUESTER_VERSION:
                 kind, name = split_principal(token.requester)
                 described.token_requester_principal_type = kind
@@ -66,7 +69,7 @@ def _may_see(
 
 def _described(
     token: DelegationToken, secret: bytes
-) -> messages.DescribeDelegationTokenResponse.DescribedDelegationToken:
+) -> Steps[messages.DescribeDelegationTokenResponse.DescribedDelegationToken]:
     owner_type, owner = split_principal(token.owner)
     renewers = []
     for renewer in token.renewers:
@@ -74,6 +77,7 @@ def _described(
         renewers.append(
             Response.DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name)
         )
+        yield
     return Response.DescribedDelegationToken(
         principal_type=owner_type,
         principal_name=owner,

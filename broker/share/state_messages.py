@@ -22,6 +22,7 @@ from ...coordinator.share.operations import (
 )
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
+from ...runtime.steps import Steps, map_in_steps
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
@@ -141,7 +142,7 @@ def operations_in(api_key: int, body: Any) -> Iterator[Operation]:
             yield api.operation(key, **fields)
 
 
-def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) -> Message:
+def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) -> Steps[Message]:
     """The response with the answers of all partitions."""
     api = _BY_KEY[api_key]
     topics: dict[bytes, list[Any]] = {}
@@ -157,12 +158,11 @@ def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) 
         if api is _READ:
             result.state_batches = _wire_batches(answer.batches, _READ)
         topics.setdefault(key.topic_id, []).append(result)
-    return api.response(
-        results=[
-            api.topic_result(topic_id=topic_id, partitions=results)
-            for topic_id, results in topics.items()
-        ]
+        yield
+    topic_results = yield from map_in_steps(
+        lambda each: api.topic_result(topic_id=each[0], partitions=each[1]), topics.items()
     )
+    return api.response(results=topic_results)
 
 
 def request_of(operation: Operation) -> Message:

@@ -37,7 +37,7 @@ def submit_operations(context: HandlerContext, request: Request[Any]) -> Steps[P
         nonlocal waiting
         waiting -= 1
         if not waiting:
-            request.answer(response_of(api_key, answers))
+            request.answer_after(response_of(api_key, answers))
 
     respond: Callable[[SharePartitionKey, StateAnswer], None] = answered
     has_group = bool(request.body.group_id)  # Kafka answers nothing to nobody

@@ -17,7 +17,7 @@ from .group import ConsumerGroup
 from .group_write import GroupWrite
 from .member import NO_TARGET, ConsumerGroupMember
 from .settings import GroupTimings
-from .topics import TopicHashes, TopicsImage
+from .topics import TopicHashes, TopicsImage, existing_topics
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +119,7 @@ class TargetAssignmentBuilder:
             )
         counts = {
             topic.topic_id: topic.partition_count
-            for topic in map(image.find, group.subscribed_topics)
-            if topic is not None
+            for topic in existing_topics(image, group.subscribed_topics)
         }
         try:
             return assignor.assign(GroupSpec(members), counts)
@@ -131,4 +130,4 @@ class TargetAssignmentBuilder:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
     def _ids(self, image: TopicsImage, names: frozenset[str]) -> frozenset[bytes]:
-        return frozenset(topic.topic_id for topic in map(image.find, names) if topic is not None)
+        return frozenset(topic.topic_id for topic in existing_topics(image, names))

@@ -11,7 +11,7 @@ no reason to assign anew. Source: Kafka 4.3's `Utils.computeTopicHash` and `comp
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ....metadata.metadata_cache import MetadataCache, MetadataSnapshot, PartitionStates
@@ -61,6 +61,26 @@ class TopicsImage(Protocol):
         """The name of the topic with that id."""
 
 
+def existing_topics(image: TopicsImage, names: Collection[str]) -> Iterator[TopicMetadata]:
+    """Those of some names that there are.
+
+    A member may subscribe to tens of thousands of names: no more are looked up than there are
+    topics.
+
+    Args:
+        image: the topics.
+        names: each once; a set, where there are many.
+    """
+    all_names = image.names()
+    looked_up = names
+    if len(names) > len(all_names):
+        looked_up = [name for name in all_names if name in names]
+    for name in looked_up:
+        topic = image.find(name)
+        if topic is not None:
+            yield topic
+
+
 def topic_hash(topic: TopicMetadata) -> int:
     """The hash of one topic, a signed number of 64 bits."""
     topic_id = topic.topic_id
@@ -96,19 +116,18 @@ class TopicHashes:
         self._image = image
         self._known: dict[str, tuple[TopicMetadata, int]] = {}
 
-    def metadata_hash(self, topics: Iterable[str]) -> int:
+    def metadata_hash(self, topics: Collection[str]) -> int:
         """The hash of a group that reads these topics; those that are not there do not count."""
         image = self._image()
         hashes: dict[str, int] = {}
-        for name in topics:
-            topic = image.find(name)
-            if topic is None:
-                self._known.pop(name, None)
-                continue
+        for topic in existing_topics(image, topics):
+            name = topic.name
             known = self._known.get(name)
             if known is None or known[0] != topic:
                 known = self._known[name] = (topic, topic_hash(topic))
             hashes[name] = known[1]
+        if len(self._known) > len(image.names()):
+            self._known = {name: each for name, each in self._known.items() if image.find(name)}
         return group_hash(hashes)
 
 

@@ -18,7 +18,7 @@ from ....runtime.clock import Clock
 from ..assignor.assignor import GroupSpec, MemberSpec
 from ..assignor.simple import SimpleAssignor
 from ..consumer.group_write import Writer
-from ..consumer.topics import TopicHashes, TopicsImage
+from ..consumer.topics import TopicHashes, TopicsImage, existing_topics
 from ..describing import DescribedPartitions
 from ..records import fits_string
 from ..refusals import (
@@ -421,8 +421,8 @@ class ShareGroups:
         ):
             return
         image = self._topics()
-        found = (image.find(name) for name in now.subscribed_topics())
-        ids = {topic.name: topic.topic_id for topic in found if topic is not None}
+        found = existing_topics(image, now.subscribed_topics())
+        ids = {topic.name: topic.topic_id for topic in found}
         spec = GroupSpec(
             {
                 member.member_id: MemberSpec(

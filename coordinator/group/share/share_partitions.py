@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from operator import attrgetter
 
 from ....common.error_texts import DEFAULT_TEXTS
 from ....common.errors import ErrorCode, KafkaError
@@ -26,7 +27,7 @@ from ...share.operations import (
     StateAnswer,
 )
 from ..consumer.group_write import Writer
-from ..consumer.topics import TopicsImage
+from ..consumer.topics import TopicsImage, existing_topics
 from ..runtime import GroupRuntime
 from .records import ShareGroupWrite
 from .share_group import SharedTopic, ShareGroup
@@ -67,16 +68,15 @@ class SharePartitions:
         """The partitions of the topics that members read, as far as they are begun."""
         image = self._topics()
         result: dict[bytes, list[int]] = {}
-        for name in sorted(group.now.subscribed_topics()):
-            topic = image.find(name)
-            if topic is not None:
-                numbers = [
-                    number
-                    for number in range(topic.partition_count)
-                    if group.now.is_initialized(topic.topic_id, number)
-                ]
-                if numbers:
-                    result[topic.topic_id] = numbers
+        found = existing_topics(image, group.now.subscribed_topics())
+        for topic in sorted(found, key=attrgetter("name")):
+            numbers = [
+                number
+                for number in range(topic.partition_count)
+                if group.now.is_initialized(topic.topic_id, number)
+            ]
+            if numbers:
+                result[topic.topic_id] = numbers
         return result
 
     # -- beginning ------------------------------------------------------------------------
@@ -105,10 +105,7 @@ class SharePartitions:
     def _missing(self, group: ShareGroup) -> dict[bytes, SharedTopic]:
         image = self._topics()
         missing: dict[bytes, SharedTopic] = {}
-        for name in group.now.subscribed_topics():
-            topic = image.find(name)
-            if topic is None:
-                continue
+        for topic in existing_topics(image, group.now.subscribed_topics()):
             numbers = frozenset(
                 number
                 for number in range(topic.partition_count)
@@ -116,7 +113,7 @@ class SharePartitions:
                 and (topic.topic_id, number) not in group.under_way
             )
             if numbers:
-                missing[topic.topic_id] = SharedTopic(name, numbers)
+                missing[topic.topic_id] = SharedTopic(topic.name, numbers)
         return missing
 
     def _initialized(

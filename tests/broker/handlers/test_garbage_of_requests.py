@@ -18,7 +18,8 @@ from support.selection import slow_unless
 from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
-from odradek.tools.benchmarks.worst.requests import Candidate, Scene, candidates
+from odradek.tools.benchmarks.worst.requests import Candidate, candidates
+from odradek.tools.benchmarks.worst.scene import Scene
 
 from .conftest import Bench
 

@@ -106,3 +106,15 @@ async def test_groups_behind_too_many_partitions_are_refused(
 
     assert len(first.topics[0].partitions) == PARTITIONS
     assert second.error_code == ErrorCode.POLICY_VIOLATION
+
+
+async def test_a_topic_whose_offsets_are_deleted_twice_is_deleted_once(
+    bench: Bench, group: None
+) -> None:
+    request = messages.DeleteShareGroupOffsetsRequest
+    topic = request.DeleteShareGroupOffsetsRequestTopic(topic_name="t")
+    with trio.fail_after(30):
+        answer = await bench.client.call(request(group_id="g", topics=[topic] * 5), 0)
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE] * 5
+    (described,) = await describe(bench, Group(group_id="g", topics=None))
+    assert not described.topics

@@ -22,7 +22,8 @@ from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import build_batch
 from odradek.runtime import long_work
-from odradek.tools.benchmarks.worst.requests import SAME, UNKNOWN, Candidate, Scene, candidates
+from odradek.tools.benchmarks.worst.requests import SAME, UNKNOWN, Candidate, candidates
+from odradek.tools.benchmarks.worst.scene import Scene
 
 from .conftest import Bench
 

@@ -38,17 +38,15 @@ class GoodClient:
     A thread does it, which hardly needs the interpreter; a context manager that ends it.
 
     Args:
-        address: of the broker.
+        wire: a connection to the broker, which is closed at the end.
         topic: with one partition, and nobody else's.
         cpu_seconds: the broker's processor time so far.
     """
 
-    def __init__(
-        self, address: tuple[str, int], topic: LoadTopic, cpu_seconds: Callable[[], float]
-    ) -> None:
+    def __init__(self, wire: Wire, topic: LoadTopic, cpu_seconds: Callable[[], float]) -> None:
         self._cpu_seconds = cpu_seconds
         self.waits: list[Wait] = []
-        self._wire = Wire(*address)
+        self._wire = wire
         self._frames = self._requests(topic)
         self._is_ending = False
         self._thread = threading.Thread(target=self._run, daemon=True)
