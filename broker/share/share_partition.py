@@ -81,7 +81,7 @@ class Acknowledgement(NamedTuple):
         return (
             end <= first <= last
             and len(types) in (1, last - first + 1)
-            and AcknowledgeType.GAP <= min(types)
+            and min(types) >= AcknowledgeType.GAP
             and max(types) <= type_max
         )
 
