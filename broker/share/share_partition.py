@@ -81,7 +81,8 @@ class Acknowledgement(NamedTuple):
         return (
             end <= first <= last
             and len(types) in (1, last - first + 1)
-            and all(AcknowledgeType.GAP <= each <= type_max for each in types)
+            and min(types) >= AcknowledgeType.GAP
+            and max(types) <= type_max
         )
 
 
