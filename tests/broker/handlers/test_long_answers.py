@@ -26,11 +26,16 @@ class Elements(trio.abc.Instrument):
     """How many objects of a type there are after each step of a task."""
 
     def __init__(self, element: type) -> None:
-        self.counts = [0]
         self._element = element
+        gc.collect()
+        self.counts: list[int] = []
+        self._others = self._count()
 
     def after_task_step(self, task: object) -> None:
-        self.counts.append(sum(type(each) is self._element for each in gc.get_objects()))
+        self.counts.append(self._count() - self._others)
+
+    def _count(self) -> int:
+        return sum(type(each) is self._element for each in gc.get_objects())
 
 
 @pytest.mark.parametrize(
