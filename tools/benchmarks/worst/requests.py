@@ -149,7 +149,10 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
         {},
         {"resource_types": [TOPIC_TYPE, BROKER_TYPE, LOGGER_TYPE, GROUP_TYPE]},
     ],
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: [{}, {"entity_type": "user", "match_type": ANY_MATCH}],
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: [
+        {},
+        {"entity_type": "user", "match_type": ANY_MATCH, "match": None},
+    ],
     ApiKey.ALTER_CLIENT_QUOTAS: [
         {},
         {"entity_type": "user", "key": "producer_byte_rate", "value": 1e9, "remove": False},
@@ -362,9 +365,9 @@ def candidates(api: ApiKey, scene: Scene, size: int) -> Iterator[Candidate]:
             if len(axis) == 1 and _may_be_null(message, axis[0], version):
                 build = builder(axis, SAME, {**variant, axis[0]: None}).frame
                 yield make(api, f"{axis[0]}: all", 1, build)
-        if not axes:
+        if not free:
             build = builder((), SAME, variant, text=min(size, TEXT_MAX) - 64).frame
-            yield make(api, "long strings", 1, build)
+            yield make(api, ", ".join(["long strings", *words]), 1, build)
 
 
 def _in_words(variant: Mapping[str, Any]) -> list[str]:
