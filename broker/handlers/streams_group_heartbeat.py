@@ -120,14 +120,19 @@ def _check_topics(
         names.update(dict.fromkeys(each.source_topics))
         names.update(dict.fromkeys(each.repartition_sink_topics))
         names.update(dict.fromkeys(info.name for info in infos))
-    internal = [name for name in names if name in INTERNAL_TOPICS]
+    internal, invalid = [], []
+    for name in names:
+        yield
+        if name in INTERNAL_TOPICS:
+            internal.append(name)
+        if topic_name_problem(name) is not None:
+            invalid.append(name)
     if internal:
         raise KafkaError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
             f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is "
             "prohibited.",
         )
-    invalid = [name for name in names if topic_name_problem(name) is not None]
     if invalid:
         raise KafkaError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,

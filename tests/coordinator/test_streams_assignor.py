@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.consumer_bench import ORDERS, PAYMENTS, Topics
 
 from odradek.common.errors import ErrorCode, KafkaError
+from odradek.coordinator.group.consumer.topics import TopicMetadata
 from odradek.coordinator.group.streams.configured_topology import StatusCode, configure
 from odradek.coordinator.group.streams.task_assignor import (
     AssignedMember,
@@ -175,6 +176,24 @@ def test_a_topic_that_says_its_number_keeps_it(topics: Topics) -> None:
         Subtopology("b", (), (), (), (InternalTopic("t", 7),), (InternalTopic("log"),)),
     )
     assert counts_of(configure(fixed, topics).missing) == {"t": 7, "log": 7}
+
+
+def test_sources_are_not_searched_for_each_sink(topics: Topics) -> None:
+    class Counted(Topics):
+        found = 0
+
+        def find(self, name: str) -> TopicMetadata | None:
+            self.found += 1
+            return topics.find(name)
+
+    counted, many = Counted(), 300
+    internal = tuple(InternalTopic(f"t{number}") for number in range(many))
+    wide = topology(
+        Subtopology("a", ("orders",) * many, (), tuple(topic.name for topic in internal)),
+        Subtopology("b", (), (), (), internal),
+    )
+    assert len(configure(wide, counted).missing) == many
+    assert counted.found <= 10 * many
 
 
 def test_what_is_read_together_gets_the_same_number(topics: Topics) -> None:

@@ -41,6 +41,7 @@ from rich.console import Console
 from ...bench.errors import BenchError
 from ...bench.loads.wire import Wire
 from ...broker.handlers.registry import REGISTRATIONS
+from ...common.errors import ErrorCode
 from ...protocol.api_keys import ApiKey
 from .measure import MeasuredBroker, broker, machine
 from .worst.answers import error_codes, in_words, names_of
@@ -59,6 +60,8 @@ from .worst.scene import Scene
 
 SIZES = (10_000, 1_000_000)
 IDLE_SECONDS = 1.0
+RETRY_SECONDS = 0.01
+CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS.name
 
 OF_LOGGED_IN = frozenset(
     {
@@ -165,8 +168,13 @@ class Attack:
         )
 
     def _open(self, candidate: Candidate) -> None:
-        if candidate.opening is not None:
-            self._exchange(candidate.opening)
+        """Send what comes before a request, until a transaction before it has ended."""
+        opening = candidate.opening
+        while opening is not None:
+            answer = self._exchange(opening)
+            if CONCURRENT not in self._codes(api_of(opening), opening, answer):
+                return
+            time.sleep(RETRY_SECONDS)
 
     def _codes(self, api: ApiKey, frame: bytes, answer: memoryview | None) -> dict[str, int]:
         if answer is None:
@@ -197,6 +205,11 @@ class Attack:
             self._wire.close()
             self._wire = self._connect()
             return None
+
+
+def api_of(frame: bytes) -> ApiKey:
+    """The API of the request in a frame with its length."""
+    return ApiKey(int.from_bytes(frame[4:6]))
 
 
 def version_of(frame: bytes) -> int:

@@ -426,7 +426,7 @@ class ShareGroups:
         spec = GroupSpec(
             {
                 member.member_id: MemberSpec(
-                    frozenset(ids[name] for name in member.subscribed_topic_names if name in ids),
+                    frozenset(ids[name] for name in ids.keys() & member.subscribed_topic_names),
                     now.targets.get(member.member_id, NO_ASSIGNMENT),
                     None,
                     member.rack_id,

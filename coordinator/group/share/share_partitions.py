@@ -16,7 +16,7 @@ from operator import attrgetter
 from ....common.error_texts import DEFAULT_TEXTS
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.long_work import take_step
-from ....runtime.steps import Steps
+from ....runtime.steps import ITEMS_AT_LEAST, Steps
 from ...share.operations import (
     DeleteState,
     InitializeState,
@@ -338,7 +338,8 @@ class SharePartitions:
                 yield
 
         work = submit_all()
-        if take_step(work) is None:
+        # What is much does not begin here, where others' completions may be under way.
+        if len(operations) > ITEMS_AT_LEAST or take_step(work) is None:
             self._runtime.schedule(0, partial(self._runtime.run_in_steps, work))
 
 

@@ -8,6 +8,7 @@ ChangelogTopics.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
@@ -173,20 +174,29 @@ def _repartition_counts(
         for topic in subtopology.repartition_source_topics
         if topic.partitions
     }
+    # Of each subtopology what is known so far: it grows with each number that is decided, and is
+    # not searched anew for each sink, of which there may be as many as there are sources.
+    largest = [_largest_source(each, counts, topics) for each in subtopologies]
+    readers: defaultdict[str, list[int]] = defaultdict(list)
+    for place, subtopology in enumerate(subtopologies):
+        for topic in subtopology.repartition_source_topics:
+            readers[topic.name].append(place)
     sinks = [
-        (name, subtopology)
-        for subtopology in subtopologies
+        (name, place)
+        for place, subtopology in enumerate(subtopologies)
         for name in subtopology.repartition_sink_topics
         if name not in counts
     ]
     while sinks:
         left = []
-        for name, subtopology in sinks:
-            count = _largest_source(subtopology, counts, topics)
+        for name, place in sinks:
+            count = largest[place]
             if count is None:
-                left.append((name, subtopology))
-            else:
-                counts.setdefault(name, count)
+                left.append((name, place))
+            elif name not in counts:
+                counts[name] = count
+                for reader in readers.get(name, ()):
+                    largest[reader] = max(largest[reader] or 0, count)
         if len(left) == len(sinks):
             raise invalid_topology(
                 "Failed to compute number of partitions for all repartition topics. There may be "
@@ -224,6 +234,7 @@ def _enforce_copartitioning(
     ]
     fixed = {topic.name for topic in repartition if topic.partitions}
     flexible = {topic.name for topic in repartition if not topic.partitions}
+    of_fixed = {name: counts.of(name) for name in sorted(fixed)}
     for subtopology in subtopologies:
         for group in subtopology.copartition_groups:
             names = {subtopology.source_topics[place] for place in group.source_topics}
@@ -232,20 +243,27 @@ def _enforce_copartitioning(
                 for place in group.repartition_source_topics
             }
             if names:
-                counts.decided.update(_copartitioned(names, fixed, flexible, counts))
+                counts.decided.update(_copartitioned(names, of_fixed, flexible, counts))
 
 
 def _copartitioned(
-    names: Collection[str], fixed: set[str], flexible: set[str], counts: PartitionCounts
+    names: Collection[str], fixed: Mapping[str, int], flexible: set[str], counts: PartitionCounts
 ) -> dict[str, int]:
-    """The number of partitions for the repartition topics of one group."""
+    """The number of partitions for the repartition topics of one group.
+
+    Args:
+        names: of all the group's topics.
+        fixed: the numbers of repartition topics that have one, of all groups.
+        flexible: repartition topics that have none.
+        counts: what is known.
+    """
     own = {name: counts.of(name) for name in sorted(names) if name in fixed or name in flexible}
     others = {name: counts.of(name) for name in sorted(names) if name not in own}
     if others:
         number = _same(others)
     elif fixed:
         # Kafka compares all that are fixed, of other groups too.
-        number = _same({name: counts.of(name) for name in sorted(fixed)}, shown=own)
+        number = _same(fixed, shown=own)
     else:
         number = max(own.values())
     for name, count in own.items():

@@ -35,6 +35,9 @@ CALIBRATION = (8, 72)
 TEXT_MAX = 32_767
 TOPIC_TYPE, BROKER_TYPE, LOGGER_TYPE, GROUP_TYPE = 2, 4, 8, 32
 
+ANY_MATCH = 2
+TOPIC_CONFIG: Final = {"resource_type": TOPIC_TYPE, "name": "retention.ms", "value": "1000000"}
+
 STALE_EPOCH: Final = {"controller_epoch": -1, "broker_id": 4_711, "broker_epoch": -1}
 """What only brokers send is refused as coming from a controller of old: it does no harm."""
 
@@ -132,11 +135,29 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
         {"resource_type": LOGGER_TYPE, "resource_name": "broker"},
         {"resource_type": GROUP_TYPE, "resource_name": "group"},
     ],
-    ApiKey.ALTER_CONFIGS: [{"resource_type": TOPIC_TYPE}, {"resource_type": GROUP_TYPE}],
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: [
+    ApiKey.ALTER_CONFIGS: [
+        TOPIC_CONFIG,
         {"resource_type": TOPIC_TYPE},
         {"resource_type": GROUP_TYPE},
     ],
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: [
+        TOPIC_CONFIG,
+        {"resource_type": TOPIC_TYPE},
+        {"resource_type": GROUP_TYPE},
+    ],
+    ApiKey.LIST_CONFIG_RESOURCES: [
+        {},
+        {"resource_types": [TOPIC_TYPE, BROKER_TYPE, LOGGER_TYPE, GROUP_TYPE]},
+    ],
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: [
+        {},
+        {"entity_type": "user", "match_type": ANY_MATCH, "match": None},
+    ],
+    ApiKey.ALTER_CLIENT_QUOTAS: [
+        {},
+        {"entity_type": "user", "key": "producer_byte_rate", "value": 1e9, "remove": False},
+    ],
+    ApiKey.UPDATE_FEATURES: [{}, {"feature": "share.version", "upgrade_type": 1}],
     ApiKey.CREATE_TOPICS: [
         {"validate_only": True},
         {"validate_only": False, "assignments": [], "configs": []},
@@ -344,9 +365,9 @@ def candidates(api: ApiKey, scene: Scene, size: int) -> Iterator[Candidate]:
             if len(axis) == 1 and _may_be_null(message, axis[0], version):
                 build = builder(axis, SAME, {**variant, axis[0]: None}).frame
                 yield make(api, f"{axis[0]}: all", 1, build)
-        if not axes:
+        if not free:
             build = builder((), SAME, variant, text=min(size, TEXT_MAX) - 64).frame
-            yield make(api, "long strings", 1, build)
+            yield make(api, ", ".join(["long strings", *words]), 1, build)
 
 
 def _in_words(variant: Mapping[str, Any]) -> list[str]:

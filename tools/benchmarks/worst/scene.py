@@ -20,7 +20,6 @@ class GroupKind(enum.Enum):
 
 
 KINDS: Final[Mapping[ApiKey, GroupKind]] = {
-    ApiKey.JOIN_GROUP: GroupKind.CLASSIC,
     ApiKey.SYNC_GROUP: GroupKind.CLASSIC,
     ApiKey.HEARTBEAT: GroupKind.CLASSIC,
     ApiKey.LEAVE_GROUP: GroupKind.CLASSIC,
