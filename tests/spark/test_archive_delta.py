@@ -98,6 +98,7 @@ def test_a_table_has_each_record_once_and_gives_it_back(
     ]
 
 
+@pytest.mark.soak  # four minutes, and with Iceberg it is among the slow ones
 def test_runs_at_once_double_nothing(spark: Any, topics: Topics, lake: Path) -> None:
     names = [topics.create("-a"), topics.create("-b")]
     produced = {name: topics.fill(name, 24) for name in names}
@@ -221,7 +222,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(spark: Any, topics: Topics, lak
     assert len(duckdb_rows(delta_files(lake))) == 4
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.soak  # ten minutes beside others, and the commands are tried with Iceberg
 def test_the_commands_archive_and_maintain_a_table(topics: Topics, lake: Path) -> None:
     topic = topics.create()
     produced = topics.fill(topic, 6)
