@@ -60,7 +60,9 @@ def handle_share_fetch(
     fetched: FetchedPartitions = {}
 
     def respond() -> None:
-        request.answer(fetch_response(context, request, key.group_id, fetched, outcomes.refusals))
+        request.answer_after(
+            fetch_response(context, request, key.group_id, fetched, outcomes.refusals)
+        )
 
     outcomes = AcknowledgeOutcomes(respond)
     yield from outcomes.submit(context, request, key, acknowledged)

@@ -29,6 +29,7 @@ from ....replication.fetcher.fetch_state import InitialFetchState
 from ....replication.partition.partition import Partition
 from ....replication.replica_manager import ReplicaManager, ReplicaSettings
 from ....runtime.clock import ManualClock
+from ....runtime.steps import run_at_once
 from ....runtime.timers import Timers
 from ....storage.log.append_origin import AppendOrigin
 from ....storage.log.log_config import LogConfig
@@ -277,7 +278,7 @@ class SharingBroker:
 
         def answered(answer: StateAnswer) -> None:
             answers[operation.key] = answer
-            request.response = response_of(api_key, answers)
+            request.response = run_at_once(response_of(api_key, answers))
             self._state_network.answers.append(request)
 
         self.coordinator.submit(operation, answered)
