@@ -37,7 +37,9 @@ def handle_share_acknowledge(
         return messages.ShareAcknowledgeResponse(error_code=refusal.code)
 
     def respond() -> None:
-        request.answer(acknowledge_response(context, request, key.group_id, outcomes.refusals))
+        request.answer_after(
+            acknowledge_response(context, request, key.group_id, outcomes.refusals)
+        )
 
     outcomes = AcknowledgeOutcomes(respond)
     yield from outcomes.submit(context, request, key, acknowledged)

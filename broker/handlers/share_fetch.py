@@ -61,7 +61,7 @@ def handle_share_fetch(
     fetched: FetchedPartitions = {}
 
     def respond() -> None:
-        request.answer(fetch_response(context, request, session, fetched, outcomes.refusals))
+        request.answer_after(fetch_response(context, request, session, fetched, outcomes.refusals))
 
     outcomes = AcknowledgeOutcomes(respond)
     yield from outcomes.submit(context, request, key, acknowledged)

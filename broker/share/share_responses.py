@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 from ...common.errors import AUTHORIZATION_FAILED, ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
+from ...runtime.steps import Steps, map_in_steps
 from ..request.context import HandlerContext
 from ..request.current_leaders import add_endpoint, current_leader
 from ..request.requests import Request
@@ -29,7 +30,7 @@ def fetch_response(
     session: ShareSession,
     fetched: FetchedPartitions,
     refusals: Refusals,
-) -> messages.ShareFetchResponse:
+) -> Steps[messages.ShareFetchResponse]:
     """The answer to a ShareFetch: what was handed out, and what became of acknowledgements.
 
     The first one of a session has the partitions without news as well, and so has a later one those
@@ -41,6 +42,7 @@ def fetch_response(
     for partition_id in dict.fromkeys((*fetched, *refusals)):
         data = fetched.get(partition_id, NOTHING)
         refusal = refusals.get(partition_id)
+        yield
         is_due = is_first or partition_id in refusals or partition_id in session.unreported
         if not (data.error or data.acquired or is_due):
             continue
@@ -62,12 +64,16 @@ def fetch_response(
         topics.setdefault(partition_id[0], []).append(answer)
     whole = response(
         acquisition_lock_timeout_ms=_lock_ms(context, session.key.group_id),
-        responses=[
-            response.ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in topics.items()
-        ],
+        responses=(
+            yield from map_in_steps(
+                lambda each: response.ShareFetchableTopicResponse(
+                    topic_id=each[0], partitions=each[1]
+                ),
+                topics.items(),
+            )
+        ),
     )
-    _tell_leaders(context, request, whole)
+    yield from _tell_leaders(context, request, whole)
     return whole
 
 
@@ -76,11 +82,12 @@ def acknowledge_response(
     request: Request[messages.ShareAcknowledgeRequest],
     group_id: str,
     refusals: Refusals,
-) -> messages.ShareAcknowledgeResponse:
+) -> Steps[messages.ShareAcknowledgeResponse]:
     """The answer to a ShareAcknowledge."""
     response = messages.ShareAcknowledgeResponse
     topics: dict[bytes, list[messages.ShareAcknowledgeResponse.PartitionData]] = {}
     for partition_id, refusal in refusals.items():
+        yield
         code = ErrorCode.NONE if refusal is None else refusal.code
         answer = response.PartitionData(
             partition_index=partition_id[1],
@@ -90,12 +97,16 @@ def acknowledge_response(
         topics.setdefault(partition_id[0], []).append(answer)
     whole = response(
         acquisition_lock_timeout_ms=_lock_ms(context, group_id),
-        responses=[
-            response.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in topics.items()
-        ],
+        responses=(
+            yield from map_in_steps(
+                lambda each: response.ShareAcknowledgeTopicResponse(
+                    topic_id=each[0], partitions=each[1]
+                ),
+                topics.items(),
+            )
+        ),
     )
-    _tell_leaders(context, request, whole)
+    yield from _tell_leaders(context, request, whole)
     return whole
 
 
@@ -110,13 +121,16 @@ def _lock_ms(context: HandlerContext, group_id: str) -> int:
     return context.coordinators.share_partitions.limits(group_id).lock_ms
 
 
-def _tell_leaders(context: HandlerContext, request: Request[object], answer: AnswerT) -> None:
+def _tell_leaders(
+    context: HandlerContext, request: Request[object], answer: AnswerT
+) -> Steps[None]:
     """Put the leaders into an answer, of the partitions that failed for want of them."""
     for topic in answer.responses:
         name = context.metadata_cache.topic_name(topic.topic_id)
         if name is None:
             continue
         for partition in topic.partitions:
+            yield
             acknowledged = getattr(partition, "acknowledge_error_code", ErrorCode.NONE)
             if TELLS_LEADER.isdisjoint((partition.error_code, acknowledged)):
                 continue
