@@ -225,7 +225,7 @@ class ConnectionQuotas:
         self._connections[connection] = None
         self._by_host[host] += 1
         self._by_listener[listener_name] += 1
-        if len(self) > self._config[MAX]:
+        if len(self) > self._config[MAX] and self._is_protected(listener_name):
             self._make_way_for_broker()
 
     def release(self, connection: Countable) -> None:
