@@ -32,6 +32,17 @@ def map_in_steps(
     return made
 
 
+def map_steps(
+    work: Callable[[ItemT], Steps[ResultT]], items: Iterable[ItemT]
+) -> Steps[list[ResultT]]:
+    """The same where what is made of an item is work itself, which yields as often as it likes."""
+    made = []
+    for item in items:
+        yield
+        made.append((yield from work(item)))
+    return made
+
+
 def count_in_steps(items: Iterable[KeyT]) -> Steps[Counter[KeyT]]:
     """How often each item is there, as work that yields after each."""
     counts: Counter[KeyT] = Counter()

@@ -17,7 +17,7 @@ from ...coordinator.group.describing import (
     DescribedPartitions,
 )
 from ...protocol import messages
-from ...runtime.steps import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps, map_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -30,12 +30,11 @@ def handle_consumer_group_describe(
     context: HandlerContext, request: Request[messages.ConsumerGroupDescribeRequest]
 ) -> Steps[messages.ConsumerGroupDescribeResponse]:
     """Describe every requested group, once."""
-    answer = messages.ConsumerGroupDescribeResponse()
-    for group_id in dict.fromkeys(request.body.group_ids):
-        yield
-        group = _describe(context, request, group_id)
-        answer.groups.append((yield from _described(context, request, group)))
-    return answer
+    groups = yield from map_steps(
+        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        dict.fromkeys(request.body.group_ids),
+    )
+    return messages.ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _describe(

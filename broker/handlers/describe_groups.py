@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.describing import DescribedGroup
 from ...protocol import messages
-from ...runtime.steps import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps, map_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -36,12 +36,11 @@ def handle_describe_groups(
     context: HandlerContext, request: Request[messages.DescribeGroupsRequest]
 ) -> Steps[messages.DescribeGroupsResponse]:
     """Describe every requested group, once."""
-    answer = messages.DescribeGroupsResponse()
-    for group_id in dict.fromkeys(request.body.groups):
-        yield
-        group = _describe(context, request, group_id)
-        answer.groups.append((yield from _described(context, request, group)))
-    return answer
+    groups = yield from map_steps(
+        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        dict.fromkeys(request.body.groups),
+    )
+    return messages.DescribeGroupsResponse(groups=groups)
 
 
 def _describe(

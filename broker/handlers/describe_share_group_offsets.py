@@ -64,8 +64,8 @@ class DescribedGroup(NamedTuple):
 
     group_id: str
     refusal: KafkaError | None
-    topics: Sequence[DescribedTopic] = ()
-    answers: PartitionAnswers = {}  # noqa: RUF012  # of a group that was refused, and read only
+    topics: Sequence[DescribedTopic]
+    answers: PartitionAnswers
 
 
 @in_steps
@@ -109,7 +109,7 @@ def handle_describe_share_group_offsets(
             count += sum(len(topic.partitions) for topic in topics)
             share.partitions.describe(group_id, keys, partial(known, index, group_id, topics))
         except KafkaError as refusal:
-            put(index, DescribedGroup(group_id, refusal.as_value()))
+            put(index, DescribedGroup(group_id, refusal.as_value(), (), {}))
     return PARKED
 
 

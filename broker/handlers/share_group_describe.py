@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_groups import DescribedShareMember, ShareGroupDescription
 from ...protocol import messages
-from ...runtime.steps import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps, map_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -25,12 +25,11 @@ def handle_share_group_describe(
     context: HandlerContext, request: Request[messages.ShareGroupDescribeRequest]
 ) -> Steps[messages.ShareGroupDescribeResponse]:
     """Describe every requested group, once."""
-    answer = messages.ShareGroupDescribeResponse()
-    for group_id in dict.fromkeys(request.body.group_ids):
-        yield
-        group = _describe(context, request, group_id)
-        answer.groups.append((yield from _described(context, request, group)))
-    return answer
+    groups = yield from map_steps(
+        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        dict.fromkeys(request.body.group_ids),
+    )
+    return messages.ShareGroupDescribeResponse(groups=groups)
 
 
 def _describe(

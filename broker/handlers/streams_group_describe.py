@@ -18,7 +18,7 @@ from ...coordinator.group.streams.streams_groups import (
 from ...coordinator.group.streams.tasks import Tasks, TaskSets
 from ...coordinator.group.streams.topology import InternalTopic, Topology
 from ...protocol import messages
-from ...runtime.steps import Steps, map_in_steps
+from ...runtime.steps import Steps, map_in_steps, map_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -31,12 +31,11 @@ def handle_streams_group_describe(
     context: HandlerContext, request: Request[messages.StreamsGroupDescribeRequest]
 ) -> Steps[messages.StreamsGroupDescribeResponse]:
     """Describe every requested group, once."""
-    answer = messages.StreamsGroupDescribeResponse()
-    for group_id in dict.fromkeys(request.body.group_ids):
-        yield
-        group = _describe(context, request, group_id)
-        answer.groups.append((yield from _described(context, request, group)))
-    return answer
+    groups = yield from map_steps(
+        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        dict.fromkeys(request.body.group_ids),
+    )
+    return messages.StreamsGroupDescribeResponse(groups=groups)
 
 
 def _describe(

@@ -174,7 +174,7 @@ class Attack:
             answer = self._exchange(opening)
             if CONCURRENT not in self._codes(api_of(opening), opening, answer):
                 return
-            time.sleep(RETRY_SECONDS)
+            time.sleep(RETRY_SECONDS)  # another process has no event to wait for
 
     def _codes(self, api: ApiKey, frame: bytes, answer: memoryview | None) -> dict[str, int]:
         if answer is None:

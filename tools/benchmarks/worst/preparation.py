@@ -140,7 +140,7 @@ def _ask(wire: Wire, request: Any, version: int | None = None) -> Any:
             raise BenchError(f"the scene cannot be made: {type(request).__name__}: {answer}")
         for kind in (0, 1):
             wire.ask(messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]))
-        time.sleep(RETRY_SECONDS)
+        time.sleep(RETRY_SECONDS)  # another process has no event to wait for
 
 
 # -- what is read and written ---------------------------------------------------------------
@@ -344,7 +344,7 @@ def _until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         if time.monotonic() > ends:
             raise BenchError("the scene cannot be made: its groups do not come together")
-        time.sleep(RETRY_SECONDS)
+        time.sleep(RETRY_SECONDS)  # another process has no event to wait for
 
 
 # -- credentials ----------------------------------------------------------------------------
