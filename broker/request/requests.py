@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from ...protocol.codec.types import Struct
 from ...runtime.clock import Clock
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .outcomes import Parked
 
 logger = logging.getLogger(__name__)
+
+LONG_ANSWER_BYTES: Final = 1 << 14
+"""A shorter answer has elements that are freed in less than a step, in one go."""
 
 BodyT_co = TypeVar("BodyT_co", covariant=True)
 
@@ -281,7 +284,7 @@ class Request(Accountable, Generic[BodyT_co]):
     def answer_in_steps(self, response: Message) -> Steps[None]:
         """The same, as work that yields after each element of an array.
 
-        The response is freed in steps, too, if its caller keeps no reference to it.
+        A long response is freed in steps, too, if its caller keeps no reference to it.
         """
         assert self.buffers is None, f"{self!r} was answered twice"
         if self.connection.is_closed:
@@ -301,9 +304,10 @@ class Request(Accountable, Generic[BodyT_co]):
         if self.memo is not None:
             memo, header = self.memo
             memo.learn(self, header, response)
-        kept: list[object] = [response]
-        del response
-        yield from _free_in_steps(kept)
+        if sum(map(len, buffers)) >= LONG_ANSWER_BYTES:
+            kept: list[object] = [response]
+            del response
+            yield from _free_in_steps(kept)
 
     def answer_after(self, work: Steps[Message]) -> None:
         """Answer with what some work returns, in steps."""

@@ -148,7 +148,8 @@ class SchemaRegistryProcess:
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection(self._held.address, timeout=5)
         try:
-            connection.request("GET", f"{API}/subjects")
+            # It answers before it has read again what its topics keep, and is ready after that.
+            connection.request("GET", "/health/ready")
             return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
