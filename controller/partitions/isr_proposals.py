@@ -102,7 +102,11 @@ class IsrProposals:
         ):
             return ErrorCode.INVALID_REQUEST
         context = self._active.context
-        if not set(proposed.isr) <= context.live_brokers.keys() - context.shutting_down:
+        eligible = set(context.live_brokers)
+        if current.leader not in context.shutting_down:
+            # One that stops itself may hand over to one that stops later.
+            eligible -= context.shutting_down
+        if not set(proposed.isr) <= eligible:
             return ErrorCode.INELIGIBLE_REPLICA  # KIP-841
         return None
 

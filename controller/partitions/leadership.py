@@ -84,11 +84,20 @@ def elect_for_reassignment(electorate: Electorate) -> LeaderAndIsr | None:
 
 
 def elect_for_controlled_shutdown(electorate: Electorate) -> LeaderAndIsr | None:
-    """Another replica in sync, before the leader's broker stops; those that stop leave the ISR."""
+    """Another replica in sync, before the leader's broker stops; those that stop leave the ISR.
+
+    Where all of them stop, one of those that have not left the ISR yet: so a cluster that stops at
+    once, even while its controller changes, goes broker by broker. (Kafka has none of them leave in
+    good order.)
+    """
     former, stopping = electorate.former, electorate.shutting_down
     for replica in electorate.replicas:
         if replica in electorate.live and replica in former.isr and replica not in stopping:
             isr = tuple(member for member in former.isr if member not in stopping)
+            return electorate.led_by(replica, isr)
+    for replica in electorate.replicas:
+        if replica in stopping and replica in former.isr and replica != former.leader:
+            isr = tuple(member for member in former.isr if member != former.leader)
             return electorate.led_by(replica, isr)
     return None
 

@@ -120,11 +120,14 @@ def test_a_reassigned_partition_is_led_by_a_new_replica_in_sync(
         ((2, 4), (2,), (4, (4,))),
         ((2, 4, 3), (2, 3), (4, (4,))),
         ((2,), (2,), None),
-        ((2, 4), (2, 4), None),
         ((2, 3), (2,), (3, (3,))),
+        # All of them stop: to one that stops later.
+        ((2, 4), (2, 4), (4, (4,))),
+        ((2, 3, 4), (2, 3, 4), (4, (3, 4))),
+        ((2,), (2, 3, 4), None),
     ],
 )
-def test_a_leader_that_shuts_down_hands_over_to_one_in_sync_that_stays(
+def test_a_leader_that_shuts_down_hands_over_to_one_in_sync(
     isr: tuple[int, ...], shutting_down: tuple[int, ...], elected: Elected
 ) -> None:
     live = {2, 3, 4} - set(shutting_down)

@@ -40,6 +40,7 @@ from rich.table import Table
 
 from ...bench.run.interruptible import interruptible
 from ...bench.run.own_broker import OwnBroker, target_of
+from ...log_tools.dump.log_dump import DumpOptions, dump_file, files_of_partition
 from .measure import machine
 
 HOURLY_CONNECTIONS = 8_500
@@ -82,6 +83,13 @@ BROKER_SETTINGS = {
     "producer.id.expiration.ms": "300000",
 }
 """What is kept reaches its full size within the warm-up, so that only a leak grows after it."""
+
+RECORDS_SHOWN = 20
+"""Of a log, before the first record that lies where it should not."""
+FIELDS_SHOWN = (
+    *("base_offset", "records", "partition_leader_epoch", "base_timestamp"),
+    *("producer_id", "producer_epoch", "base_sequence"),
+)
 
 API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
@@ -155,6 +163,16 @@ class Brokers:
                 memory = target_of(process).resident_mb() or 0.0
                 yield Sample(seconds, number, memory, len(os.listdir(f"/proc/{process.pid}/fd")))
 
+    def batches_near(self, partition: int, offset: int) -> Iterator[str]:
+        """How each broker's log got to an offset of the flow: a line for each batch before it."""
+        options = DumpOptions(from_offset=max(offset - RECORDS_SHOWN, 0), to_offset=offset)
+        for number, process in enumerate(self.processes, 1):
+            folder = f"{process.data_dir}/{FLOW_TOPIC}-{partition}"
+            for name in files_of_partition(folder, options, side_files=False):
+                for entry in dump_file(name, options):
+                    shown = (f"{field} {entry.fields.get(field)}" for field in FIELDS_SHOWN)
+                    yield f"broker {number}, {FLOW_TOPIC}-{partition}: {', '.join(shown)}"
+
     def tracebacks(self) -> list[str]:
         """What the logs have from each traceback on, a few lines each."""
         found = []
@@ -210,11 +228,18 @@ class Flow:
 
     Args:
         bootstrap: where the brokers are.
+
+    Attributes:
+        sent: how many records.
+        faults: what went wrong, in words.
+        displaced: partition and offset of each record from which on they lie at other offsets.
     """
 
     def __init__(self, bootstrap: str) -> None:
         self.sent = 0
         self.faults: list[str] = []
+        self.displaced: list[tuple[int, int]] = []
+        self._shifts = [0] * FLOW_PARTITIONS
         self._delivered = [0] * FLOW_PARTITIONS
         self._next = [0] * FLOW_PARTITIONS
         self._bootstrap = bootstrap
@@ -286,11 +311,15 @@ class Flow:
         consumer.subscribe([FLOW_TOPIC])
         while not self._ended.is_set():
             for message in consumer.consume(500, 0.2):
-                value, partition = message.value(), message.partition()
-                if message.error() is not None or value is None or partition is None:
+                value, partition, offset = message.value(), message.partition(), message.offset()
+                if message.error() is not None or value is None:
                     continue
-                number, offset = struct.unpack_from(">q", value)[0], message.offset()
-                if number != offset:
+                assert partition is not None  # only an event that is no record has none
+                assert offset is not None
+                number = struct.unpack_from(">q", value)[0]
+                if offset - number != self._shifts[partition]:
+                    self._shifts[partition] = offset - number
+                    self.displaced.append((partition, offset))
                     self.faults.append(f"record {number} of {partition} lies at offset {offset}")
                 if number > self._next[partition]:
                     expected = self._next[partition]
@@ -572,13 +601,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with loads(brokers.bootstrap, options.rate) as (flow, work):
             samples = watch(brokers, options, work)
         tracebacks = brokers.tracebacks()
+        batches = [line for place in flow.displaced[:3] for line in brokers.batches_near(*place)]
         if options.csv:
             write_csv(options.csv, samples)
     found = verdicts(
         samples, options.warm_up_minutes * 60, with_restarts=options.restart_minutes > 0
     )
     show(found, flow, work)
-    for text in (*flow.faults[:20], *tracebacks[:5]):
+    for text in (*flow.faults[:20], *batches, *tracebacks[:5]):
         print(text)
     print(f"tracebacks in the logs: {len(tracebacks)}")
     has_grown = any(grows(each, options) for each in found)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from odradek.tools.benchmarks import long_run
 from odradek.tools.benchmarks.long_run import Sample, Verdict, grows, parser, verdicts
@@ -53,3 +58,17 @@ def test_a_short_run_with_a_restart_loses_nothing(capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert code == 0, printed
     assert "faults: 0" in printed
+
+
+def test_the_batches_before_a_displaced_record_are_told(tmp_path: Path) -> None:
+    with long_run.Brokers(tmp_path, 1) as brokers:
+        producer = Producer({"bootstrap.servers": brokers.bootstrap, "enable.idempotence": True})
+        admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
+        topic = NewTopic(long_run.FLOW_TOPIC, 1, 1)
+        admin.create_topics([topic])[topic.topic].result()
+        for _ in range(3):
+            producer.produce(long_run.FLOW_TOPIC, b"value", partition=0)
+            producer.flush()
+        first, second = brokers.batches_near(0, 1)
+    assert first.startswith("broker 1, flow-0: base_offset 0, records 1, partition_leader_epoch 0")
+    assert second.endswith("producer_epoch 0, base_sequence 1")
