@@ -181,8 +181,11 @@ class LeaderElections:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
         self._context.shutting_down.add(broker_id)
         led, followed = await self._shared_partitions(broker_id)
-        await self._controller.partitions.bring_online(led, elect_for_controlled_shutdown)
+        left = await self._controller.partitions.bring_online(led, elect_for_controlled_shutdown)
         self._controller.batch.send()
+        if left:
+            # It stays in sync until it can go: another that stops may hand over to it meanwhile.
+            return [TopicPartition(topic.name, partition) for topic, partition in left]
         replicas: list[PartitionAndReplica] = []
         for topic, partition in followed:
             await self._controller.keep_pace()

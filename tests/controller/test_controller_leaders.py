@@ -220,6 +220,27 @@ async def test_brokers_that_leave_one_after_the_other_leave_the_last_as_it_is(
         assert await controller.state() == left
 
 
+async def test_brokers_that_all_stop_hand_over_to_one_that_stops_later(
+    controller: ElectedController,
+) -> None:
+    await controller.create("t", {0: (2, 3)})
+    await controller.create("u", {0: (3, 2)})
+    controller.active.context.shutting_down |= {1, 2, 3}
+    assert await controller.leaders.shut_down(2, controller.broker(2).epoch) == []
+    assert await controller.state() == (3, 1, (3,))
+    assert (await controller.state("u"))[2] == (3,)
+    assert len(await controller.leaders.shut_down(3, controller.broker(3).epoch)) == 2
+
+
+async def test_a_broker_that_cannot_go_yet_stays_in_sync(controller: ElectedController) -> None:
+    await controller.create("t", {0: (2, 3)})
+    await controller.change_isr((2,))
+    await controller.create("u", {0: (3, 2)})
+    assert await controller.leaders.shut_down(2, controller.broker(2).epoch) == [T0]
+    assert await controller.state("u") == (3, 0, (3, 2))
+    assert controller.stopped(2) == []
+
+
 async def test_a_broker_that_left_and_came_back_takes_partitions_again(
     controller: ElectedController,
 ) -> None:

@@ -113,6 +113,15 @@ async def test_a_replica_whose_broker_is_gone_or_going_may_not_join(
     assert await propose(controller, (LEADER, 3)) is ErrorCode.INELIGIBLE_REPLICA
 
 
+async def test_a_leader_that_is_going_may_take_one_that_is_going_too(
+    controller: ElectedController,
+) -> None:
+    controller.active.context.shutting_down |= {LEADER, 3}
+    found = await propose(controller, (LEADER, 3))
+    assert isinstance(found, LeaderAndIsr)
+    assert found.isr == (LEADER, 3)
+
+
 async def test_what_another_has_written_meanwhile_is_not_overwritten(
     controller: ElectedController,
 ) -> None:
