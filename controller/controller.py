@@ -219,16 +219,23 @@ class Controller:
 
         return event
 
-    async def log_directories_failed(self) -> None:
-        """Notify the controller, wherever it is, that this broker lost a log directory."""
-        try:
-            await self._store.create(
-                znodes.LOG_DIR_EVENT_PREFIX,
-                znodes.encode_log_dir_event(self.broker_id),
-                sequential=True,
-            )
-        except MetadataStoreError as error:
-            logger.error("the failure of a log directory could not be noted: %s", error)
+    async def log_directories_changed(self) -> None:
+        """Notify the controller, wherever it is, that this broker lost a log directory, or may be
+        able to use one again.
+
+        It is tried until the store takes the note: nothing else would tell the controller.
+        """
+        while not self._stopping:
+            try:
+                await self._store.create(
+                    znodes.LOG_DIR_EVENT_PREFIX,
+                    znodes.encode_log_dir_event(self.broker_id),
+                    sequential=True,
+                )
+                return
+            except MetadataStoreError as error:
+                logger.error("the change of a log directory could not be noted: %s", error)
+            await waiting.sleep(STORE_RETRY_MS / 1000)
 
     def topic_config_changed(self, name: str, overrides: Mapping[str, str]) -> None:
         """A topic's settings changed; see `ActiveController.topic_config_changed`."""
