@@ -391,6 +391,7 @@ class Broker:
                 self.supervisor.nursery = nursery
                 self._whole = whole
                 self.replica_manager.on_directories_failed = self._log_directories_failed
+                self.replica_manager.on_replicas_missing = self._notify_of_log_directories
                 await self.config_manager.start(self.broker_id)
                 if self.acls is not None:
                     await self.acls.start()
@@ -552,10 +553,14 @@ class Broker:
         if self.log_manager.directories.online:
             for directory in failed:
                 self.metadata_cache.replicas_failed(directory.partitions)
-            self.supervisor.keep_running(self.controller.log_directories_failed)
+            self._notify_of_log_directories()
         elif self._whole is not None:
             logger.critical("all log directories have failed: the broker stops")
             self._whole.cancel()
+
+    def _notify_of_log_directories(self) -> None:
+        """Have the controller find out which replicas this broker can host."""
+        self.supervisor.keep_running(self.controller.log_directories_changed)
 
     def _features_not_supported(self, why: FeaturesNotSupported) -> None:
         """A level was finalized that this release does not have: it may not stay, as in Kafka."""

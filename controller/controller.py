@@ -58,7 +58,7 @@ class Controller:
 
     Attributes:
         broker_id: this broker's.
-        broker_epoch: of its present registration.
+        broker_epoch: of its present registration; negative before the first.
         producer_ids: the producer ids this broker gives out, controller or not.
     """
 
@@ -88,6 +88,7 @@ class Controller:
         self._restarted = {broker.broker_id}
         """This broker, until a controller knows that it was started."""
         self._events = EventQueue()
+        self._registered = waiting.new_event()
         self._supervisor = supervisor or Supervisor()
         self._stopping = False
         self._has_left = False
@@ -125,7 +126,12 @@ class Controller:
         await ensure_paths(self._store, znodes.PERSISTENT_PATHS)
         self._broker = await register_when_free(self._store, self._broker, self._clock)
         self.broker_epoch = self._broker.epoch
+        self._registered.set()
         await self._watch(znodes.CONTROLLER, "election", self._stand)
+
+    async def wait_until_registered(self) -> None:
+        """Wait for the first registration of this process."""
+        await self._registered.wait()
 
     async def _watch(self, path: str, kind: str, event: Event) -> Watch:
         def changed(_: WatchEvent) -> None:
@@ -213,16 +219,23 @@ class Controller:
 
         return event
 
-    async def log_directories_failed(self) -> None:
-        """Notify the controller, wherever it is, that this broker lost a log directory."""
-        try:
-            await self._store.create(
-                znodes.LOG_DIR_EVENT_PREFIX,
-                znodes.encode_log_dir_event(self.broker_id),
-                sequential=True,
-            )
-        except MetadataStoreError as error:
-            logger.error("the failure of a log directory could not be noted: %s", error)
+    async def log_directories_changed(self) -> None:
+        """Notify the controller, wherever it is, that this broker lost a log directory, or may be
+        able to use one again.
+
+        It is tried until the store takes the note: nothing else would tell the controller.
+        """
+        while not self._stopping:
+            try:
+                await self._store.create(
+                    znodes.LOG_DIR_EVENT_PREFIX,
+                    znodes.encode_log_dir_event(self.broker_id),
+                    sequential=True,
+                )
+                return
+            except MetadataStoreError as error:
+                logger.error("the change of a log directory could not be noted: %s", error)
+            await waiting.sleep(STORE_RETRY_MS / 1000)
 
     def topic_config_changed(self, name: str, overrides: Mapping[str, str]) -> None:
         """A topic's settings changed; see `ActiveController.topic_config_changed`."""

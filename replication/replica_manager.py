@@ -54,7 +54,7 @@ from .read.fetch import (
 )
 from .read.reading import Reading, read_from_log
 from .read.replica_selector import NO_REPLICA
-from .refused_writes import RefusedWrites
+from .refused_writes import FULL_MS, RefusedWrites
 from .topic_stats import TopicStatsTable
 
 logger = logging.getLogger(__name__)
@@ -114,6 +114,8 @@ class ReplicaManager:
         on_partitions_changed: called when another partition or replica, or the same one in another
             leader epoch, is what a request would find.
         on_directories_failed: called with log directories that have just gone offline.
+        on_replicas_missing: called a while after a log could not be made though no disk has failed:
+            the controller is to send what this broker hosts again.
         flushed_ms: when the last flush was done, wall time.
         lag_ms_max: `replica.lag.time.max.ms`.
     """
@@ -144,10 +146,13 @@ class ReplicaManager:
         self.delayed_delete_records: Purgatory[TopicPartition] = Purgatory(timers, clock)
         self.on_partitions_changed: Callable[[], None] = _nothing_to_do
         self.on_directories_failed: Callable[[Sequence[FailedDirectory]], None] | None = None
+        self.on_replicas_missing: Callable[[], None] = _nothing_to_do
         self.flushed_ms = 0
         self.lag_ms_max = settings.lag_ms_max
         self.monotonic_ms = clock.monotonic_ms
         self._clock = clock
+        self._timers = timers
+        self._retries_missing = False
         self._directories = log_manager.directories
         self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
@@ -540,6 +545,8 @@ class ReplicaManager:
                 logger.error("%s cannot be hosted here: %s", topic_partition, failure.message)
                 if self.log_manager.directories.has_trouble:
                     self.partitions.offline.add(topic_partition)
+                else:
+                    self._retry_missing_later()
                 return failure.code
             except KafkaError as failure:
                 return failure.code
@@ -570,6 +577,18 @@ class ReplicaManager:
                 listener(topic_partition, partition.is_leader, partition.leader_epoch)
         self.progressed(topic_partition)
         return ErrorCode.NONE
+
+    def _retry_missing_later(self) -> None:
+        """A full disk may have space later, and the controller takes it for one that failed."""
+        if self._retries_missing:
+            return
+        self._retries_missing = True
+
+        def retry() -> None:
+            self._retries_missing = False
+            self.on_replicas_missing()
+
+        self._timers.schedule(self._clock.monotonic_ms() + FULL_MS, retry)
 
     def _create_partition(self, state: PartitionState) -> Partition:
         topic_partition = state.topic_partition

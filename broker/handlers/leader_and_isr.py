@@ -50,7 +50,7 @@ async def handle_leader_and_isr(
     """Lead and follow, some partitions at a time."""
     body = request.body
     await require_broker(context, request)
-    require_current_broker_epoch(context, body.broker_epoch)
+    await require_current_broker_epoch(context, body.broker_epoch)
     await require_known_controller(context, body.controller_epoch)
     topics = await run_in_steps(named_topics(body))
     # Settings that were read before a change, of a log that is made behind it, would stay.

@@ -33,7 +33,7 @@ async def handle_stop_replica(
     """Stop, some partitions at a time."""
     body = request.body
     await require_broker(context, request)
-    require_current_broker_epoch(context, body.broker_epoch)
+    await require_current_broker_epoch(context, body.broker_epoch)
     await require_known_controller(context, body.controller_epoch)
     response = messages.StopReplicaResponse
     stopped = await run_in_steps(decode_stop_replica(body))

@@ -42,7 +42,7 @@ async def handle_update_metadata(
     """Replace the snapshot; tombstone what was deleted."""
     body = request.body
     await require_broker(context, request)
-    require_current_broker_epoch(context, body.broker_epoch)
+    await require_current_broker_epoch(context, body.broker_epoch)
     await require_known_controller(context, body.controller_epoch)
     cache = context.metadata_cache
     topics = await run_in_steps(named_topics(body))

@@ -64,12 +64,17 @@ async def look_up_broker(context: HandlerContext, connection: ClientConnection) 
         logger.warning("cannot find out whether %s is a broker: %s", connection.peer, error)
 
 
-def require_current_broker_epoch(context: HandlerContext, broker_epoch: int) -> None:
+async def require_current_broker_epoch(context: HandlerContext, broker_epoch: int) -> None:
     """Refuse what was meant for this broker's former life (KIP-380).
+
+    A broker that starts serves before it is registered. As long as its former registration stands
+    the controller goes on with that life's requests, and by them the broker would lead in an epoch
+    in which it had records that a crash took. Kafka's reads no request before it is registered.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH.
     """
+    await context.controller.wait_until_registered()
     # A larger one is ours, too: the controller may know of a registration before we do.
     if 0 <= broker_epoch < context.controller.broker_epoch:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)

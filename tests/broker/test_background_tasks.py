@@ -58,7 +58,7 @@ STARTER = "the supervisor and its users' own parameters"
 
 TASKS = {
     "broker/broker.py self._serve": PROCESS,
-    "broker/broker.py self.controller.log_directories_failed": KEPT,
+    "broker/broker.py self.controller.log_directories_changed": KEPT,
     "broker/broker.py self.server.serve": KEPT,
     "broker/broker.py self.channels.run": KEPT,
     "broker/broker.py self.controller.run": KEPT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import trio
 from support.cluster import Cluster
 from trio.testing import MockClock
@@ -15,6 +16,7 @@ from odradek.common.topic_partition import TopicPartition
 from odradek.controller.controller import Controller
 from odradek.controller.topics.planning import TopicCreation
 from odradek.metadata_store import znodes
+from odradek.metadata_store.errors import StoreUnreachable
 
 LOST = TopicPartition("t", 1)
 NOTICED_SECONDS = 1.0
@@ -33,7 +35,7 @@ async def lose(
 ) -> None:
     """The broker cannot host these partitions any more, says so, and it is acted on."""
     cluster.channel.refusals.update(dict.fromkeys(lost, ErrorCode.KAFKA_STORAGE_ERROR))
-    await controller.log_directories_failed()
+    await controller.log_directories_changed()
     await noticed(autojump_clock)
 
 
@@ -120,9 +122,28 @@ async def test_a_partition_that_is_back_is_not_offline_any_more(
         await controller.create_topics([TopicCreation("t", 2, 1)])
         await lose(autojump_clock, cluster, controller, LOST)
         cluster.channel.refusals.clear()
-        await controller.log_directories_failed()
+        await controller.log_directories_changed()
         await noticed(autojump_clock)
         assert known(cluster, 1).offline_replicas == ()
+
+
+async def test_a_note_that_the_store_did_not_take_is_left_again(
+    cluster: Cluster, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster.running() as controller:
+        await controller.create_topics([TopicCreation("t", 2, 1)])
+        create = cluster.controller_store.create
+        refusals = [StoreUnreachable("store", "it does not answer")] * 2
+
+        async def create_at_last(path: str, data: bytes = b"", **how: bool) -> str:
+            if path == znodes.LOG_DIR_EVENT_PREFIX and refusals:
+                raise refusals.pop()
+            return await create(path, data, **how)
+
+        monkeypatch.setattr(cluster.controller_store, "create", create_at_last)
+        await lose(autojump_clock, cluster, controller, LOST)
+        assert refusals == []
+        assert known(cluster, 1).offline_replicas == (1,)
 
 
 def test_the_event_is_written_as_kafka_writes_it() -> None:

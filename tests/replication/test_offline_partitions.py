@@ -14,6 +14,7 @@ from odradek.protocol.records import build_batch
 from odradek.replication.append import PartitionResponse
 from odradek.replication.partition.partition import FetchIsolation
 from odradek.replication.read.fetch import FetchParams, FetchPartition, FetchPartitionData
+from odradek.replication.refused_writes import FULL_MS
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSettings
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.timers import Timers
@@ -45,6 +46,15 @@ class Disks:
         settings = ReplicaSettings(1, lambda overrides: LogConfig(), lambda overrides: 1)
         self.manager = ReplicaManager(settings, self.logs, self.clock, self.timers)
         self.manager.on_directories_failed = self.reported.extend
+        self.requests_again = 0
+        self.manager.on_replicas_missing = self._request_again
+
+    def _request_again(self) -> None:
+        self.requests_again += 1
+
+    def pass_time(self, milliseconds: int) -> None:
+        self.clock.advance(milliseconds)
+        self.timers.run_due(self.clock.monotonic_ms())
 
     def lead(self, *partitions: TopicPartition, is_new: bool) -> dict[TopicPartition, ErrorCode]:
         states = [
@@ -193,4 +203,28 @@ def test_no_room_refuses_the_append_and_takes_nothing_away(disks: Disks) -> None
     assert disks.fetch(LOST, 0) == [ErrorCode.NONE]
     disks.files.room_bytes = None
     assert disks.produce(KEPT, LOST) == {KEPT: ErrorCode.NONE, LOST: ErrorCode.NONE}
+    assert disks.reported == []
+
+
+# -- full disks ----------------------------------------------------------------------------
+
+
+def test_what_a_full_disk_has_no_room_for_is_requested_again(disks: Disks) -> None:
+    """The controller sends it to a broker that cannot host it only when that says so: no disk has
+    failed, and nothing else would have the broker host it before a restart."""
+    late = [TopicPartition("late", number) for number in range(2)]
+    full = disks.files.fail(errno.ENOSPC, times=None)
+    assert disks.lead(*late, is_new=True) == dict.fromkeys(late, STORAGE_ERROR)
+    disks.pass_time(FULL_MS - 1)
+    assert disks.requests_again == 0
+    disks.pass_time(1)
+    assert disks.requests_again == 1
+    assert disks.lead(*late, is_new=False) == dict.fromkeys(late, STORAGE_ERROR)
+    disks.pass_time(FULL_MS)
+    assert disks.requests_again == 2
+    disks.files.faults.remove(full)
+    assert disks.lead(*late, is_new=False) == dict.fromkeys(late, ErrorCode.NONE)
+    assert disks.produce(*late) == dict.fromkeys(late, ErrorCode.NONE)
+    disks.pass_time(10 * FULL_MS)
+    assert disks.requests_again == 2
     assert disks.reported == []

@@ -3,19 +3,21 @@
 Requests come as frames of a controller that is newer than the broker's own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from odradek.broker.request.dispatch import LONG_FRAME_BYTES
+from odradek.broker.start import make_broker
 from odradek.client.errors import ConnectError
 from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr
 from odradek.common.topic_partition import TopicPartition
+from odradek.config.broker_config import BrokerConfig
 from odradek.metadata.metadata_cache import MetadataSnapshot, MetadataUpdate
 from odradek.metadata.metadata_waiting import wait_for_metadata
 from odradek.metadata_store import znodes
@@ -26,8 +28,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import request_header
 from odradek.runtime.steps import Steps
 
-if TYPE_CHECKING:
-    from conftest import Bench
+from .conftest import Bench
 
 EPOCH = 1000
 LEADER_DURING_DELETE = -2
@@ -40,13 +41,13 @@ WANTED = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataReque
 
 
 @pytest.fixture
-def bench(bench: "Bench") -> "Bench":
+def bench(bench: Bench) -> Bench:
     """One whose client is another broker."""
     bench.client.connection.is_broker = True
     return bench
 
 
-async def elect(bench: "Bench", epoch: int = EPOCH) -> None:
+async def elect(bench: Bench, epoch: int = EPOCH) -> None:
     """Another broker becomes the controller."""
     await bench.broker.metadata_store.set(znodes.CONTROLLER_EPOCH, str(epoch).encode())
 
@@ -68,7 +69,7 @@ def reported(
 
 
 async def update(
-    bench: "Bench", *topics: Any, controller_id: int = 7, controller_epoch: int = EPOCH, **more: Any
+    bench: Bench, *topics: Any, controller_id: int = 7, controller_epoch: int = EPOCH, **more: Any
 ) -> int:
     """Send an UpdateMetadata; its error code."""
     await elect(bench)
@@ -96,7 +97,7 @@ async def update(
 
 
 async def lead(
-    bench: "Bench", leader: int, leader_epoch: int, *, partition_epoch: int = 0, **more: Any
+    bench: Bench, leader: int, leader_epoch: int, *, partition_epoch: int = 0, **more: Any
 ) -> Any:
     """Send a LeaderAndIsr for partition 0 of `t`."""
     await elect(bench)
@@ -127,7 +128,7 @@ async def lead(
     )
 
 
-async def stop(bench: "Bench", **more: Any) -> Any:
+async def stop(bench: Bench, **more: Any) -> Any:
     """Send a StopReplica that deletes partition 0 of `t`."""
     await elect(bench)
     fields = {"controller_epoch": EPOCH, **more}
@@ -150,7 +151,7 @@ async def stop(bench: "Bench", **more: Any) -> Any:
     )
 
 
-async def test_what_the_controller_tells_is_what_clients_are_told(bench: "Bench") -> None:
+async def test_what_the_controller_tells_is_what_clients_are_told(bench: Bench) -> None:
     assert await update(bench, reported("t", 7, 3)) == ErrorCode.NONE
     answer = await bench.client.call(messages.MetadataRequest(topics=None), 12)
     assert answer.controller_id == 7
@@ -163,7 +164,7 @@ async def test_what_the_controller_tells_is_what_clients_are_told(bench: "Bench"
     ]
 
 
-async def test_an_older_controller_is_refused_by_its_epoch(bench: "Bench") -> None:
+async def test_an_older_controller_is_refused_by_its_epoch(bench: Bench) -> None:
     assert await update(bench, reported("t", 7)) == ErrorCode.NONE
     before = bench.broker.metadata_cache.snapshot
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -174,7 +175,7 @@ async def test_an_older_controller_is_refused_by_its_epoch(bench: "Bench") -> No
     assert bench.broker.replica_manager.get_partition(TopicPartition("t", 0)) is None
 
 
-async def test_what_was_meant_for_a_brokers_former_life_is_refused(bench: "Bench") -> None:
+async def test_what_was_meant_for_a_brokers_former_life_is_refused(bench: Bench) -> None:
     former = bench.broker.controller.broker_epoch - 1
     stale = ErrorCode.STALE_BROKER_EPOCH
     assert await update(bench, reported("t", 7), broker_epoch=former) == stale
@@ -183,8 +184,50 @@ async def test_what_was_meant_for_a_brokers_former_life_is_refused(bench: "Bench
     assert not bench.broker.metadata_cache.contains("t")
 
 
+async def test_what_comes_before_the_registration_waits_for_it(
+    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller takes a broker that starts for its former life until that one's session ends,
+    by which the broker would lead in an epoch whose records it may have lost."""
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+    broker = await make_broker(BrokerConfig.from_sources({}, settings))
+    store, registering, ended, ready = broker.metadata_store, *(trio.Event() for _ in range(3))
+    create = store.create
+
+    async def create_when_ended(path: str, *data: bytes, **more: bool) -> None:
+        if path.startswith(znodes.BROKER_IDS):
+            registering.set()
+            await ended.wait()
+        await create(path, *data, **more)
+
+    monkeypatch.setattr(store, "create", create_when_ended)
+    nursery.start_soon(broker.run, lambda advertised: ready.set())
+    await registering.wait()
+    await create(znodes.CONTROLLER_EPOCH, b"0")
+    answers: list[tuple[str, ErrorCode]] = []
+
+    async def send(name: str, requested: Callable[..., Awaitable[Any]], *what: Any) -> None:
+        bench = Bench(broker)
+        bench.client.connection.is_broker = True
+        answer = await requested(bench, *what, broker_epoch=0)
+        answers.append((name, getattr(answer, "error_code", answer)))
+
+    async with trio.open_nursery() as controller:
+        controller.start_soon(send, "update", update, reported("t", 7))
+        controller.start_soon(send, "lead", lead, 0, 0)
+        controller.start_soon(send, "stop", stop)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert answers == []
+        ended.set()
+    stale = ErrorCode.STALE_BROKER_EPOCH
+    assert sorted(answers) == [("lead", stale), ("stop", stale), ("update", stale)]
+    assert broker.replica_manager.get_partition(TopicPartition("t", 0)) is None
+    await ready.wait()
+    nursery.cancel_scope.cancel()
+
+
 async def test_only_who_may_act_for_the_cluster_is_listened_to(
-    bench: "Bench", monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested: list[tuple[str, str]] = []
 
@@ -202,7 +245,7 @@ async def test_only_who_may_act_for_the_cluster_is_listened_to(
 
 
 async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
-    bench: "Bench", monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await update(bench, reported("t", 7, 7))
     forgotten: list[TopicPartition] = []
@@ -219,7 +262,7 @@ async def test_offsets_committed_for_a_deleted_partition_are_forgotten(
     assert forgotten == [TopicPartition("t", 0)]
 
 
-async def test_leading_and_following_are_taken_up_and_older_leaders_refused(bench: "Bench") -> None:
+async def test_leading_and_following_are_taken_up_and_older_leaders_refused(bench: Bench) -> None:
     assert (await lead(bench, 1, 5)).error_code == ErrorCode.NONE
     partition = bench.broker.replica_manager.get_partition(TopicPartition("t", 0))
     assert partition is not None
@@ -234,7 +277,7 @@ async def test_leading_and_following_are_taken_up_and_older_leaders_refused(benc
 LAST_EPOCH = 2**31 - 1
 
 
-async def write_state(bench: "Bench", leader_epoch: int) -> None:
+async def write_state(bench: Bench, leader_epoch: int) -> None:
     """Have the store hold a state of partition 0 of `t`."""
     state = LeaderAndIsr(EPOCH, 1, leader_epoch, (1,))
     path = znodes.partition_state_path("t", 0)
@@ -245,7 +288,7 @@ async def write_state(bench: "Bench", leader_epoch: int) -> None:
 @pytest.mark.parametrize("epochs", [(LAST_EPOCH, 1), (6, LAST_EPOCH)])
 @pytest.mark.parametrize("is_hosted", [True, False])
 async def test_an_epoch_far_ahead_that_nobody_has_written_makes_no_partition_unusable(
-    bench: "Bench", epochs: tuple[int, int], is_hosted: bool
+    bench: Bench, epochs: tuple[int, int], is_hosted: bool
 ) -> None:
     if is_hosted:
         await lead(bench, 1, 5)
@@ -259,7 +302,7 @@ async def test_an_epoch_far_ahead_that_nobody_has_written_makes_no_partition_unu
     assert (partition.is_leader, partition.leader_epoch) == (True, 6)
 
 
-async def test_an_epoch_far_ahead_that_was_written_is_true(bench: "Bench") -> None:
+async def test_an_epoch_far_ahead_that_was_written_is_true(bench: Bench) -> None:
     await lead(bench, 1, 5)
     await write_state(bench, 5_000)
     answer = await lead(bench, 1, 5_000)
@@ -267,7 +310,7 @@ async def test_an_epoch_far_ahead_that_was_written_is_true(bench: "Bench") -> No
 
 
 async def test_clients_are_not_told_of_a_leader_epoch_that_nobody_has_written(
-    bench: "Bench",
+    bench: Bench,
 ) -> None:
     await write_state(bench, 5)
     topic = reported("t", 1, 1)
@@ -279,7 +322,7 @@ async def test_clients_are_not_told_of_a_leader_epoch_that_nobody_has_written(
     assert [known[each].leader_epoch for each in (0, 1)] == [0, 3]
 
 
-async def test_who_asks_a_follower_is_told_that_it_does_not_lead(bench: "Bench") -> None:
+async def test_who_asks_a_follower_is_told_that_it_does_not_lead(bench: Bench) -> None:
     await lead(bench, 1, 0)
     requested = messages.ListOffsetsRequest
     request = requested(
@@ -296,7 +339,7 @@ async def test_who_asks_a_follower_is_told_that_it_does_not_lead(bench: "Bench")
         await lead(bench, 7, 1)
 
 
-async def test_a_stopped_replica_is_given_up_and_its_log_deleted(bench: "Bench") -> None:
+async def test_a_stopped_replica_is_given_up_and_its_log_deleted(bench: Bench) -> None:
     await lead(bench, 1, 0)
     assert bench.broker.log_manager.get_log(TopicPartition("t", 0)) is not None
     answer = await stop(bench)
@@ -306,7 +349,7 @@ async def test_a_stopped_replica_is_given_up_and_its_log_deleted(bench: "Bench")
 
 
 async def test_brokers_learn_of_an_isr_that_its_leader_changed(
-    bench: "Bench", caplog: pytest.LogCaptureFixture
+    bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     await bench.create_topic("t")
     store, cache = bench.broker.metadata_store, bench.broker.metadata_cache
@@ -330,7 +373,7 @@ async def test_brokers_learn_of_an_isr_that_its_leader_changed(
     assert "an event of the controller failed" not in caplog.text
 
 
-async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench") -> None:
+async def test_others_are_served_while_a_long_request_is_taken_in(bench: Bench) -> None:
     topics = [
         reported(f"topic-{n}", *[7] * 100, topic_id=n.to_bytes(16, "big")) for n in range(1, 51)
     ]
@@ -351,7 +394,7 @@ async def test_others_are_served_while_a_long_request_is_taken_in(bench: "Bench"
 
 @pytest.mark.parametrize("is_update", [True, False])
 async def test_settings_that_change_while_their_topic_is_made_known_are_in_force(
-    bench: "Bench", monkeypatch: pytest.MonkeyPatch, is_update: bool
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_update: bool
 ) -> None:
     broker = bench.broker
     store = broker.metadata_store
@@ -387,7 +430,7 @@ async def test_settings_that_change_while_their_topic_is_made_known_are_in_force
         assert log.config.retention_ms == 1234
 
 
-async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
+async def test_requests_after_a_long_one_wait_for_it(bench: Bench) -> None:
     topics = [reported("t", *[7] * 3000)]
     client, connection = bench.client, bench.client.connection
     await elect(bench)
@@ -403,7 +446,7 @@ async def test_requests_after_a_long_one_wait_for_it(bench: "Bench") -> None:
     assert (topic.name, len(topic.partitions)) == ("t", 3000)
 
 
-async def test_a_long_request_that_is_none_closes_its_connection(bench: "Bench") -> None:
+async def test_a_long_request_that_is_none_closes_its_connection(bench: Bench) -> None:
     topics = [reported("t", *[7] * 30_000)]
     message = Update(controller_id=7, controller_epoch=EPOCH, topic_states=topics)
     body = b"".join(map(bytes, Update.encoder(8)(message)))
@@ -421,7 +464,7 @@ async def test_a_long_request_that_is_none_closes_its_connection(bench: "Bench")
 # -- what the controller sends ------------------------------------------------------------------
 
 
-async def test_a_topic_made_is_led_by_order_of_the_controller(bench: "Bench") -> None:
+async def test_a_topic_made_is_led_by_order_of_the_controller(bench: Bench) -> None:
     await bench.create_topic("t", 2)
     manager = bench.broker.replica_manager
     for index in range(2):
@@ -429,7 +472,7 @@ async def test_a_topic_made_is_led_by_order_of_the_controller(bench: "Bench") ->
         assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 0, (1,))
 
 
-async def test_a_topic_deleted_is_given_up_by_order_of_the_controller(bench: "Bench") -> None:
+async def test_a_topic_deleted_is_given_up_by_order_of_the_controller(bench: Bench) -> None:
     topic_id = await bench.create_topic("t")
     with trio.fail_after(60):
         outcomes = await bench.broker.controller.delete_topics([topic_id])
@@ -440,14 +483,14 @@ async def test_a_topic_deleted_is_given_up_by_order_of_the_controller(bench: "Be
 
 
 async def test_a_broker_is_told_of_everything_when_its_controller_takes_over(
-    bench: "Bench",
+    bench: Bench,
 ) -> None:
     cache = bench.broker.metadata_cache
     assert await wait_for_metadata(cache, lambda snapshot: cache.is_complete, 5000)
     assert cache.has_alive_broker(1)
 
 
-async def test_brokers_reach_each_other_where_the_metadata_says(bench: "Bench") -> None:
+async def test_brokers_reach_each_other_where_the_metadata_says(bench: Bench) -> None:
     cache = bench.broker.metadata_cache
     assert await wait_for_metadata(cache, lambda snapshot: 1 in snapshot.alive_brokers, 5000)
     async with bench.broker.links.to_broker(1, {ApiKey.API_VERSIONS: 0}) as link:
@@ -462,7 +505,7 @@ async def test_brokers_reach_each_other_where_the_metadata_says(bench: "Bench") 
 
 
 async def test_a_request_is_answered_from_one_snapshot(
-    bench: "Bench", monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await update(bench, reported("t", 7), reported("u", 7, topic_id=b"u" * 16))
     cache = bench.broker.metadata_cache
@@ -501,7 +544,7 @@ ILLEGAL_PARTITIONS = {
     ("topic", "partition", "code"), ILLEGAL_PARTITIONS.values(), ids=ILLEGAL_PARTITIONS
 )
 async def test_partitions_that_there_cannot_be_are_refused(
-    bench: "Bench",
+    bench: Bench,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     topic: str,
@@ -568,7 +611,7 @@ async def test_partitions_that_there_cannot_be_are_refused(
 
 @pytest.mark.parametrize("failure", [SessionExpired, StoreUnreachable])
 async def test_a_session_that_ends_while_a_request_is_handled_is_an_error(
-    bench: "Bench",
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     failure: type[MetadataStoreError],
