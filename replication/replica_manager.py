@@ -542,11 +542,7 @@ class ReplicaManager:
             try:
                 partition = self._create_partition(state)
             except StorageError as failure:
-                logger.error("%s cannot be hosted here: %s", topic_partition, failure.message)
-                if self.log_manager.directories.has_trouble:
-                    self.partitions.offline.add(topic_partition)
-                else:
-                    self._retry_missing_later()
+                self._note_missing(topic_partition, failure)
                 return failure.code
             except KafkaError as failure:
                 return failure.code
@@ -577,6 +573,13 @@ class ReplicaManager:
                 listener(topic_partition, partition.is_leader, partition.leader_epoch)
         self.progressed(topic_partition)
         return ErrorCode.NONE
+
+    def _note_missing(self, topic_partition: TopicPartition, failure: StorageError) -> None:
+        logger.error("%s cannot be hosted here: %s", topic_partition, failure.message)
+        if self.log_manager.directories.has_trouble:
+            self.partitions.offline.add(topic_partition)
+        else:
+            self._retry_missing_later()
 
     def _retry_missing_later(self) -> None:
         """A full disk may have space later, and the controller takes it for one that failed."""
