@@ -137,6 +137,7 @@ def freeze_broker(stage: Stage) -> None:
     try:
         go_on_without(stage, victim)
     finally:
+        stage.members.history.leader_woke = True
         stage.cluster.resume(victim)
 
 

@@ -48,6 +48,9 @@ class ShareHistory:
         failures: what should not happen to any member.
         unknown: the records of which it may never be known whether they were accepted: a member
             was killed, or a broker went, between an acknowledgement and its answer.
+        leader_woke: whether a broker was frozen for longer than its session and went on. Until it
+            hears that others lead, it hands out what it knows, as Kafka's does: a record may come
+            again that is done with, but only to be refused.
     """
 
     def __init__(self, delivery_count_max: int = 5) -> None:
@@ -58,6 +61,7 @@ class ShareHistory:
         self.failures: list[str] = []
         self.unknown: set[tuple[int, int]] = set()
         self.closed: set[str] = set()
+        self.leader_woke = False
         self._accepted: set[tuple[int, int]] = set()
         self._delivery_count_max = delivery_count_max
         self._changed = threading.Condition()
@@ -90,7 +94,7 @@ class ShareHistory:
         self.unanswered.add(key)
         if what == "read":
             self.deliveries.append(delivery)
-        if key in self._accepted and what == "read":
+        if key in self._accepted and what == "read" and not self.leader_woke:
             self.failures.append(f"{delivery} was accepted before")
         if not 1 <= delivery.times <= self._delivery_count_max:
             self.failures.append(f"{delivery} is above the limit")
