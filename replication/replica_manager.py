@@ -575,23 +575,18 @@ class ReplicaManager:
         return ErrorCode.NONE
 
     def _note_missing(self, topic_partition: TopicPartition, failure: StorageError) -> None:
+        """A log could not be made. A failed disk keeps it away until a restart; a full one may have
+        space later, which the controller, who takes it for failed, does not find out."""
         logger.error("%s cannot be hosted here: %s", topic_partition, failure.message)
         if self.log_manager.directories.has_trouble:
             self.partitions.offline.add(topic_partition)
-        else:
-            self._retry_missing_later()
+        elif not self._retries_missing:
+            self._retries_missing = True
+            self._timers.schedule(self._clock.monotonic_ms() + FULL_MS, self._retry_missing)
 
-    def _retry_missing_later(self) -> None:
-        """A full disk may have space later, and the controller takes it for one that failed."""
-        if self._retries_missing:
-            return
-        self._retries_missing = True
-
-        def retry() -> None:
-            self._retries_missing = False
-            self.on_replicas_missing()
-
-        self._timers.schedule(self._clock.monotonic_ms() + FULL_MS, retry)
+    def _retry_missing(self) -> None:
+        self._retries_missing = False
+        self.on_replicas_missing()
 
     def _create_partition(self, state: PartitionState) -> Partition:
         topic_partition = state.topic_partition

@@ -38,7 +38,7 @@ from .clients.producers import Producer
 from .clients.readers import Reader
 from .clients.transactional_producers import TransactionalProducer
 from .disks.disk_faults import PowerCut
-from .faults import Faults
+from .faults import WEIGHTS, Faults
 from .kernel import Kernel, Process
 from .mix import Mix
 from .network import Network
@@ -120,7 +120,7 @@ class ClusterSimulation:
             for each in self.broker_ids
         ]
         self._broken: InvariantBroken | None = None
-        self.faults = Faults(self, skipped)
+        self.faults = Faults(self, mix.faults or WEIGHTS, skipped)
         self.clients: list[SimulatedClient] = [
             *(
                 Producer(self, f"producer-{each}", self.sequence_checker)
@@ -315,7 +315,6 @@ def simulation(
     mix: Mix,
     trace: Callable[[str], None] | None = None,
     *,
-    faults: Sequence[str] | None = None,
     skipped: frozenset[int] = frozenset(),
 ) -> Iterator[ClusterSimulation]:
     """A simulation that drives all that waits in this process, as long as the context lasts."""

@@ -60,6 +60,7 @@ class Faults:
 
     Args:
         cluster: the cluster.
+        weights: how often each happens, in relation to the others, by its name in `FAULTS`.
         skipped: numbers of faults that do not happen, counted from the first.
 
     Attributes:
@@ -68,12 +69,19 @@ class Faults:
         may_start: whether the dead come back.
     """
 
-    def __init__(self, cluster: FaultyCluster, skipped: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        cluster: FaultyCluster,
+        weights: Mapping[str, int],
+        skipped: frozenset[int] = frozenset(),
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self.numbered = 0
         self.may_start = True
         self._cluster = cluster
         self._random = cluster.random
+        self._names = list(weights)
+        self._weights = list(weights.values())
         self._skipped = skipped
         self._armed: Node | None = None
 
@@ -82,7 +90,7 @@ class Faults:
         cluster = self._cluster
         if cluster.is_peace:
             return
-        (name,) = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        (name,) = self._random.choices(self._names, self._weights)
         self.numbered += 1
         node = self._victim()
         if self.numbered - 1 in self._skipped:
@@ -483,4 +491,4 @@ WEIGHTS: Mapping[str, int] = {
     "slow-store": 2,
     "depose": 5,
 }
-"""How often each happens, in relation to the others."""
+"""How often each happens, in relation to the others, unless a mix says otherwise."""

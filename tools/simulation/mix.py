@@ -20,6 +20,8 @@ class Mix(NamedTuple):
         pace: how slow clients are.
         topics: how many there are from the beginning.
         overrides: of the brokers' settings.
+        faults: how often each happens, in relation to the others, by its name; all as usual if
+            none is named.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Mix(NamedTuple):
     pace: float = 1.0
     topics: int = 2
     overrides: Mapping[str, Any] = {}
+    faults: Mapping[str, int] = {}
 
     def broker_count(self, rng: Random) -> int:
         """How many brokers a run has."""
@@ -60,6 +63,10 @@ LIVELY: Mapping[str, Any] = {
 FULL = Mix("full", members=3, transactional=2, pace=2.0, overrides=LIVELY)
 LOGS = Mix("logs", brokers=3, overrides=LIVELY)
 """Without coordinators: what is wrong with replicas and the controller shows sooner."""
+RESTARTS = LOGS._replace(
+    name="restarts", brokers=5, fault_ms=2_000, faults={"restart": 1, "slow-store": 3}
+)
+"""The controller often sees that a broker is gone only when it has come back."""
 IDLE = Mix(
     "idle",
     brokers=3,
@@ -71,4 +78,4 @@ IDLE = Mix(
     topics=1,
     overrides={"log.cleaner.enable": "false", "replica.fetch.wait.max.ms": 5_000},
 )
-MIXES: Mapping[str, Mix] = {mix.name: mix for mix in (FULL, LOGS, IDLE)}
+MIXES: Mapping[str, Mix] = {mix.name: mix for mix in (FULL, LOGS, RESTARTS, IDLE)}

@@ -294,9 +294,13 @@ class LogChecker:
                 )
                 self._check_replica(found, node)
         if len(hosted) > len(partitions):
+            logs = broker.log_manager
             for topic_partition in [each for each in hosted if each not in partitions]:
-                gone = hosted.pop(topic_partition)
-                if broker.log_manager.directories.online:  # else it ends, and is there again
+                gone = hosted[topic_partition]
+                if logs.get_log(topic_partition) is gone.partition.log:
+                    continue  # it was stopped, not deleted: what is in sync is still there
+                del hosted[topic_partition]
+                if logs.directories.online:  # else it ends, and is there again
                     gone.history.views.pop(node.broker_id, None)
 
     def _host(self, node: Node, partition: Partition) -> Hosted:
