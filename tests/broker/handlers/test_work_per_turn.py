@@ -7,7 +7,7 @@ not timed: a step is as short as it can be.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 import trio
@@ -22,6 +22,7 @@ from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import build_batch
 from odradek.runtime import long_work
+from odradek.runtime.rng import uuid_to_text
 from odradek.tools.benchmarks.worst.requests import SAME, UNKNOWN, Candidate, candidates
 from odradek.tools.benchmarks.worst.scene import Scene
 
@@ -30,6 +31,7 @@ from .conftest import Bench
 TOPIC = "orders"
 REQUEST_BYTES = 80_000
 PARTITIONS = 600
+STATE_BATCHES = 3000
 FETCHED = 1500
 WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.PRODUCE, "topic_data"),
@@ -226,6 +228,62 @@ async def test_what_coordinators_do_takes_turns_as_well(
     if naming == SAME:
         await bench.client.call(commit("g", 1), 8)
     await check_turns(bench, work, worst_request(api, array, scene, naming))
+
+
+async def begin_share_partition(bench: Bench) -> bytes:
+    """Have the states of partition 0 kept for group g; returns the topic's id."""
+    bench.authorize_by(lambda *what: True)
+    topic_id = await bench.create_topic(TOPIC)
+    key = f"g:{uuid_to_text(topic_id)}:0"
+    find = messages.FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
+    answer = await bench.client.call(find, 6)
+    assert answer.coordinators[0].error_code == ErrorCode.NONE
+    initialize = messages.InitializeShareGroupStateRequest
+    topic = initialize.InitializeStateData(
+        topic_id=topic_id, partitions=[initialize.PartitionData(partition=0, start_offset=0)]
+    )
+    answer = await bench.client.call(initialize(group_id="g", topics=[topic]), 0)
+    assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
+    return topic_id
+
+
+def state_batches(offsets: Iterable[int]) -> list[messages.WriteShareGroupStateRequest.StateBatch]:
+    """Records that are done with, none beside another."""
+    make = messages.WriteShareGroupStateRequest.StateBatch
+    return [
+        make(first_offset=2 * each, last_offset=2 * each, delivery_state=2, delivery_count=1)
+        for each in offsets
+    ]
+
+
+async def test_writes_of_states_of_a_share_partition_take_turns(bench: Bench, work: Work) -> None:
+    topic_id = await begin_share_partition(bench)
+    write = messages.WriteShareGroupStateRequest
+
+    def of_batches(*written: Iterable[int]) -> bytes:
+        partitions = [write.PartitionData(state_batches=state_batches(each)) for each in written]
+        topic = write.WriteStateData(topic_id=topic_id, partitions=partitions)
+        return frame_of(write(group_id="g", topics=[topic]), 1)
+
+    for written in ([reversed(range(STATE_BATCHES))], [[each] for each in range(PARTITIONS)]):
+        frame = of_batches(*written)
+        assert await answer_to(bench, of_batches([0]))
+        await trio.lowlevel.checkpoint()
+        with work.counted():
+            assert await answer_to(bench, frame)
+        await work.check(tasks=2)  # what appends, and what answers
+
+    read = messages.ReadShareGroupStateRequest
+    topic = read.ReadStateData(topic_id=topic_id, partitions=[read.PartitionData()])
+    request = read(group_id="g", topics=[topic])
+    with work.counted():
+        assert await answer_to(bench, frame_of(request, 0))
+    await work.check()
+    answer = await bench.client.call(request, 0)
+    (kept,) = answer.results[0].partitions
+    assert [each.first_offset for each in kept.state_batches] == [
+        2 * each for each in range(STATE_BATCHES)
+    ]
 
 
 def commit(group_id: str, count: int) -> messages.OffsetCommitRequest:
