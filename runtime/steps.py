@@ -25,7 +25,7 @@ ITEMS_AT_LEAST: Final = 64
 """So many are done whatever the clock says: small work is one step on a busy machine, too."""
 
 SORTED_AT_ONCE: Final = 512
-"""So many items are put in order in a fraction of a millisecond."""
+"""So many items are put in order, or in a set, in a fraction of a millisecond."""
 
 
 def map_in_steps(
@@ -57,6 +57,17 @@ def count_in_steps(items: Iterable[KeyT]) -> Steps[Counter[KeyT]]:
         counts[item] += 1
         yield
     return counts
+
+
+def set_in_steps(items: Sequence[KeyT]) -> Steps[frozenset[KeyT]]:
+    """The items as a set, as work that yields as often as there are items."""
+    found: set[KeyT] = set()
+    for batch in in_batches(items, SORTED_AT_ONCE):
+        found.update(batch)
+        yield from count_items(len(batch))
+    made = frozenset(found)
+    yield from count_items(ITEMS_AT_LEAST)  # copying takes a millisecond or two
+    return made
 
 
 def sorted_in_steps(

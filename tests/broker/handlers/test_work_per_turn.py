@@ -7,7 +7,8 @@ not timed: a step is as short as it can be.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
 
 import pytest
 import trio
@@ -32,6 +33,7 @@ TOPIC = "orders"
 REQUEST_BYTES = 80_000
 PARTITIONS = 600
 STATE_BATCHES = 3000
+NAMES = 30_000
 FETCHED = 1500
 WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.PRODUCE, "topic_data"),
@@ -284,6 +286,51 @@ async def test_writes_of_states_of_a_share_partition_take_turns(bench: Bench, wo
     assert [each.first_offset for each in kept.state_batches] == [
         2 * each for each in range(STATE_BATCHES)
     ]
+
+
+def names(word: str, count: int) -> list[str]:
+    return [f"{word}{number}" for number in range(count)]
+
+
+def consumer_heartbeat(epoch: int, topics: list[str] | None, rack: str) -> Any:
+    return messages.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000,
+        rack_id=rack,
+        subscribed_topic_names=topics,
+        topic_partitions=[],
+    )
+
+
+def share_heartbeat(epoch: int, topics: list[str] | None, rack: str) -> Any:
+    return messages.ShareGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=epoch,
+        rack_id=rack,
+        subscribed_topic_names=topics,
+    )
+
+
+@pytest.mark.parametrize("heartbeat", [consumer_heartbeat, share_heartbeat])
+async def test_heartbeats_of_members_that_read_very_many_topics_take_turns(
+    bench: Bench, work: Work, heartbeat: Callable[[int, list[str] | None, str], Any]
+) -> None:
+    await find_coordinators(bench)
+    answer = await bench.client.call(heartbeat(0, names("warm", NAMES), "a"), 1)
+    # What the last says is short, and what is stored then is not.
+    for topics, rack in ((names("u", NAMES), "a"), (None, "b")):
+        assert answer.error_code == ErrorCode.NONE
+        request = heartbeat(answer.member_epoch, topics, rack)
+        api_key = type(request).api_key
+        body = b"".join(type(request).encoder(1)(request))
+        with work.counted():
+            bench.client.send_encoded(body, 1, api_key)
+            answer = await bench.client.receive(api_key, 1)
+        await work.check(tasks=2)  # what decodes, and what goes on with it
+    assert answer.error_code == ErrorCode.NONE
 
 
 def commit(group_id: str, count: int) -> messages.OffsetCommitRequest:
