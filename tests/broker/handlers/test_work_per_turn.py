@@ -34,6 +34,7 @@ REQUEST_BYTES = 80_000
 PARTITIONS = 600
 STATE_BATCHES = 3000
 NAMES = 30_000
+PAIRS = 10_000
 FETCHED = 1500
 WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.PRODUCE, "topic_data"),
@@ -331,6 +332,65 @@ async def test_heartbeats_of_members_that_read_very_many_topics_take_turns(
             answer = await bench.client.receive(api_key, 1)
         await work.check(tasks=2)  # what decodes, and what goes on with it
     assert answer.error_code == ErrorCode.NONE
+
+
+streams = messages.StreamsGroupHeartbeatRequest
+
+
+def pairs(count: int) -> list[messages.StreamsGroupHeartbeatRequest.KeyValue]:
+    return [streams.KeyValue(key=name, value="v") for name in names("k", count)]
+
+
+@pytest.mark.parametrize(
+    ("tags", "subtopology"),
+    [
+        (pairs(PAIRS), streams.Subtopology(subtopology_id="0", source_topics=[TOPIC])),
+        ([], streams.Subtopology(subtopology_id="0", source_topics=names("u", NAMES))),
+        (
+            [],
+            streams.Subtopology(
+                subtopology_id="0",
+                source_topics=[TOPIC],
+                repartition_sink_topics=names("u", NAMES),
+            ),
+        ),
+        (
+            [],
+            streams.Subtopology(
+                subtopology_id="0",
+                source_topics=[TOPIC],
+                state_changelog_topics=[streams.TopicInfo(name="log", topic_configs=pairs(PAIRS))],
+            ),
+        ),
+    ],
+    ids=["tags", "sources", "sinks", "configs"],
+)
+async def test_heartbeats_of_members_with_large_topologies_take_turns(
+    bench: Bench,
+    work: Work,
+    tags: list[messages.StreamsGroupHeartbeatRequest.KeyValue],
+    subtopology: messages.StreamsGroupHeartbeatRequest.Subtopology,
+) -> None:
+    await bench.create_topic(TOPIC)
+    await find_coordinators(bench)
+    for group_id in ("first", "second"):
+        request = streams(
+            group_id=group_id,
+            member_id="m",
+            rebalance_timeout_ms=60_000,
+            topology=streams.Topology(subtopologies=[subtopology]),
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            process_id="p",
+            client_tags=tags,
+        )
+        body = b"".join(streams.encoder(0)(request))
+        with work.counted():
+            bench.client.send_encoded(body, 0, ApiKey.STREAMS_GROUP_HEARTBEAT)
+            answer = await bench.client.receive(ApiKey.STREAMS_GROUP_HEARTBEAT, 0)
+        assert answer.error_code == ErrorCode.NONE
+    await work.check(tasks=2)  # what decodes, and what goes on with it
 
 
 def commit(group_id: str, count: int) -> messages.OffsetCommitRequest:
