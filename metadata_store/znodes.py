@@ -18,7 +18,7 @@ from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
 from ..runtime.rng import uuid_from_text, uuid_to_text
-from ..runtime.steps import Steps
+from ..runtime.steps import Steps, map_in_steps
 
 BROKER_IDS = "/brokers/ids"
 INTER_BROKER_SECRET = "/odradek/inter_broker_secret"
@@ -368,8 +368,11 @@ def delegation_token_path(token_id: str) -> str:
     return f"{DELEGATION_TOKENS}/{token_id}"
 
 
-def encode_delegation_token(token: DelegationToken) -> bytes:
-    """`/delegation_token/tokens/ID`; principals are encoded as by Kafka's Sanitizer."""
+def encode_delegation_token(token: DelegationToken) -> Steps[bytes]:
+    """`/delegation_token/tokens/ID`; principals are encoded as by Kafka's Sanitizer.
+
+    A token may have thousands of renewers, so it is work that yields after each.
+    """
 
     def sanitized(principal: str) -> str:
         return quote(principal, safe="").replace("~", "%7E")
@@ -379,7 +382,7 @@ def encode_delegation_token(token: DelegationToken) -> bytes:
             "version": 3,
             "owner": sanitized(token.owner),
             "tokenRequester": sanitized(token.requester),
-            "renewers": [sanitized(each) for each in token.renewers],
+            "renewers": (yield from map_in_steps(sanitized, token.renewers)),
             "issueTimestamp": token.issue_ms,
             "maxTimestamp": token.max_ms,
             "expiryTimestamp": token.expiry_ms,
@@ -388,19 +391,22 @@ def encode_delegation_token(token: DelegationToken) -> bytes:
     )
 
 
-@_decoder("delegation token")
-def decode_delegation_token(value: Any) -> DelegationToken:
-    """`/delegation_token/tokens/ID`. Raises CorruptNode."""
-    owner = unquote(value["owner"])
-    return DelegationToken(
-        str(value["tokenId"]),
-        owner,
-        unquote(value["tokenRequester"]) if int(value["version"]) >= 3 else owner,
-        tuple(unquote(each) for each in value["renewers"]),
-        int(value["issueTimestamp"]),
-        int(value["maxTimestamp"]),
-        int(value["expiryTimestamp"]),
-    )
+def decode_delegation_token(data: bytes) -> Steps[DelegationToken]:
+    """The same back, in steps as well. Raises CorruptNode."""
+    try:
+        value = json.loads(data)
+        owner = unquote(value["owner"])
+        return DelegationToken(
+            str(value["tokenId"]),
+            owner,
+            unquote(value["tokenRequester"]) if int(value["version"]) >= 3 else owner,
+            tuple((yield from map_in_steps(unquote, value["renewers"]))),
+            int(value["issueTimestamp"]),
+            int(value["maxTimestamp"]),
+            int(value["expiryTimestamp"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptNode(f"no delegation token: {data[:80]!r}") from error
 
 
 def encode_broker(broker: LiveBroker, now_ms: int) -> bytes:

@@ -25,7 +25,9 @@ from ...metadata_store.store import (
     StoredNode,
     ensure_paths,
 )
+from ...runtime import waiting
 from ...runtime.clock import Clock
+from ...runtime.long_work import run_in_steps
 from ...runtime.rng import random_uuid, uuid_to_text
 from ...security.token.delegation_tokens import DelegationTokens
 from .change_notifications import ChangeNotifications
@@ -63,6 +65,8 @@ class TokenManager:
         self._rng = rng
         self._keep_running = keep_running
         self._is_stopped = False
+        # What was read before a change must not be taken up after it.
+        self._changing = waiting.new_lock()
         self._notifications = ChangeNotifications(
             store, clock, keep_running, znodes.DELEGATION_TOKEN_CHANGES, self._changed
         )
@@ -92,16 +96,20 @@ class TokenManager:
         stored = set(await self._store.children(znodes.DELEGATION_TOKENS))
         known = {token.token_id for token in self.tokens.all}
         for token_id in stored | known:
-            await self._read(token_id)
+            async with self._changing:
+                await self._read(token_id)
 
     async def _changed(self, notification: bytes) -> None:
-        await self._read(notification.decode(errors="replace"))
+        async with self._changing:
+            await self._read(notification.decode(errors="replace"))
 
     async def _read(self, token_id: str) -> tuple[StoredNode, DelegationToken] | None:
         """Take up what the store has of a token; None: it has none."""
         (node,) = await self._store.get_many([znodes.delegation_token_path(token_id)])
         try:
-            token = None if node is None else znodes.decode_delegation_token(node.data)
+            token = None
+            if node is not None:
+                token = await run_in_steps(znodes.decode_delegation_token(node.data))
         except znodes.CorruptNode as error:
             logger.error(
                 "delegation token %s cannot be read, so nobody has it: %s", token_id, error
@@ -126,11 +134,12 @@ class TokenManager:
         """
         token_id = uuid_to_text(random_uuid(self._rng))
         token = self.tokens.create(token_id, owner, requester, renewers, max_lifetime_ms)
-        data = znodes.encode_delegation_token(token)
+        data = await run_in_steps(znodes.encode_delegation_token(token))
         if len(data) > NODE_BYTES_MAX:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The token has too many renewers.")
-        await self._write(Create(znodes.delegation_token_path(token_id), data), token_id)
-        self.tokens.put(token)
+        async with self._changing:
+            await self._write(Create(znodes.delegation_token_path(token_id), data), token_id)
+            self.tokens.put(token)
         logger.info("Created a delegation token: %s for owner: %s", token_id, owner)
         return token
 
@@ -148,6 +157,12 @@ class TokenManager:
             MetadataStoreError: the store refused.
         """
         token_id = self.tokens.token_id(secret)
+        async with self._changing:
+            return await self._alter(token_id, change)
+
+    async def _alter(
+        self, token_id: str, change: Callable[[DelegationToken], DelegationToken | None]
+    ) -> DelegationToken | None:
         path = znodes.delegation_token_path(token_id)
         for _ in range(WRITE_ATTEMPTS_MAX):
             found = await self._read(token_id)
@@ -157,7 +172,8 @@ class TokenManager:
             altered = change(token)
             write: Operation = Delete(path, node.version)
             if altered is not None:
-                write = SetData(path, znodes.encode_delegation_token(altered), node.version)
+                data = await run_in_steps(znodes.encode_delegation_token(altered))
+                write = SetData(path, data, node.version)
             try:
                 await self._write(write, token_id)
             except (BadVersion, NoNode):
@@ -173,20 +189,24 @@ class TokenManager:
         """Remove the tokens that have ended (`delegation.token.expiry.check.interval.ms`)."""
         for token in self.tokens.dead:
             try:
-                found = await self._read(token.token_id)
-                if found is None or found[1] != token:
-                    continue  # another broker removed or renewed it
-                path = znodes.delegation_token_path(token.token_id)
-                await self._write(Delete(path, found[0].version), token.token_id)
+                async with self._changing:
+                    await self._remove_expired(token)
             except (BadVersion, NoNode):
                 continue
             except MetadataStoreError as error:
                 logger.warning("expired delegation tokens cannot be removed now: %s", error)
                 return
-            self.tokens.remove(token.token_id)
-            logger.info(
-                "Delegation token expired for token: %s for owner: %s", token.token_id, token.owner
-            )
+
+    async def _remove_expired(self, token: DelegationToken) -> None:
+        found = await self._read(token.token_id)
+        if found is None or found[1] != token:
+            return  # another broker removed or renewed it
+        path = znodes.delegation_token_path(token.token_id)
+        await self._write(Delete(path, found[0].version), token.token_id)
+        self.tokens.remove(token.token_id)
+        logger.info(
+            "Delegation token expired for token: %s for owner: %s", token.token_id, token.owner
+        )
 
     async def _write(self, operation: Operation, token_id: str) -> None:
         """Write and notify in one step."""

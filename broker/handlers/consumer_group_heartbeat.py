@@ -13,67 +13,20 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, set_in_steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked, Stepwise
+from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_REGEX = 1
 GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
 
 
+@in_steps
 def handle_consumer_group_heartbeat(
     context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
-) -> Parked | Stepwise[messages.ConsumerGroupHeartbeatResponse]:
+) -> Steps[messages.ConsumerGroupHeartbeatResponse | Parked]:
     """Take the heartbeat up; refusals are answered at once."""
-    body = request.body
-    try:
-        check_served(context)
-    except KafkaError as refusal:
-        return _refuse(request, refusal.code, refusal.message)
-    if not context.authorize(request, "READ", "GROUP", body.group_id):
-        return _refuse(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if body.subscribed_topic_names or body.topic_partitions:
-        return Stepwise(_look_through(context, request))
-    return _take(context, request, None if body.topic_partitions is None else {})
-
-
-def _refuse(
-    request: Request[messages.ConsumerGroupHeartbeatRequest],
-    error: ErrorCode,
-    message: str | None = None,
-) -> Parked:
-    request.answer(_response(HeartbeatAnswer(error, message)))
-    return PARKED
-
-
-def _look_through(
-    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
-) -> Steps[Parked]:
-    """Take up a heartbeat that says what its member reads or owns, thousands of topics maybe."""
-    body = request.body
-    names = body.subscribed_topic_names or ()
-    if not (yield from context.admission.may_describe_all(request, names)):
-        return _refuse(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    owned: dict[bytes, set[int]] | None = None
-    if body.topic_partitions is not None:
-        owned = {}
-        for topic in body.topic_partitions:  # which may name one more than once
-            owned.setdefault(topic.topic_id, set()).update(topic.partitions)
-            yield
-    return _take(context, request, owned)
-
-
-def _take(
-    context: HandlerContext,
-    request: Request[messages.ConsumerGroupHeartbeatRequest],
-    owned: dict[bytes, set[int]] | None,
-) -> Parked:
-    """Hand the heartbeat to the coordinator.
-
-    Args:
-        owned: the partitions that the client says it owns, by topic id.
-    """
     body = request.body
 
     def respond(answer: HeartbeatAnswer) -> None:
@@ -81,7 +34,12 @@ def _take(
 
     names = body.subscribed_topic_names
     try:
-        context.coordinators.group.consumer_group_heartbeat(
+        check_served(context)
+        if not context.authorize(request, "READ", "GROUP", body.group_id):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not (yield from context.admission.may_describe_all(request, names or ())):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        yield from context.coordinators.group.consumer_group_heartbeat(
             HeartbeatRequest(
                 body.group_id,
                 body.member_id,
@@ -89,12 +47,12 @@ def _take(
                 body.instance_id,
                 body.rack_id,
                 body.rebalance_timeout_ms,
-                None if names is None else frozenset(names),
+                None if names is None else (yield from set_in_steps(names)),
                 body.subscribed_topic_regex
                 if request.api_version >= FIRST_VERSION_WITH_REGEX
                 else None,
                 body.server_assignor,
-                owned,
+                (yield from _owned(body)),
                 request.client_id,
                 f"/{request.connection.peer_host}",  # Java's way to write an address
                 request.api_version,
@@ -103,8 +61,21 @@ def _take(
             respond,
         )
     except KafkaError as refusal:
-        return _refuse(request, refusal.code, refusal.message)
+        return _response(HeartbeatAnswer(refusal.code, refusal.message))
     return PARKED
+
+
+def _owned(
+    body: messages.ConsumerGroupHeartbeatRequest,
+) -> Steps[dict[bytes, set[int]] | None]:
+    """The partitions that the client says it owns, by topic id."""
+    if body.topic_partitions is None:
+        return None
+    owned: dict[bytes, set[int]] = {}
+    for topic in body.topic_partitions:  # which may name one more than once
+        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+        yield
+    return owned
 
 
 def check_served(context: HandlerContext) -> None:

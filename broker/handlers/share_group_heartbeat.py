@@ -11,7 +11,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_groups import ShareHeartbeat, ShareHeartbeatAnswer
 from ...metadata.features import SHARE_VERSION
 from ...protocol import messages
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, set_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
 from ..request.requests import Request
@@ -41,13 +41,13 @@ def handle_share_group_heartbeat(
     except KafkaError as refusal:
         return _response(ShareHeartbeatAnswer(refusal.code))  # only the coordinator has words
     try:
-        context.coordinators.group.share.heartbeat(
+        yield from context.coordinators.group.share.heartbeat(
             ShareHeartbeat(
                 body.group_id,
                 body.member_id,
                 body.member_epoch,
                 body.rack_id,
-                None if names is None else frozenset(names),
+                None if names is None else (yield from set_in_steps(names)),
                 request.client_id,
                 f"/{request.connection.peer_host}",  # Java's way to write an address
             ),

@@ -9,6 +9,7 @@ meanwhile, if the client may.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import INTERNAL_TOPICS
@@ -25,7 +26,7 @@ from ...coordinator.group.streams.tasks import TaskSets, task_sets
 from ...coordinator.group.streams.topology import InternalTopic, read_topology
 from ...metadata.features import STREAMS_VERSION
 from ...protocol import messages
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, sorted_in_steps
 from ..interbroker.forwarding import create_beside, create_topics_for
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -57,11 +58,12 @@ def handle_streams_group_heartbeat(
         if body.topology is not None:
             yield from _check_topics(context, request, body.topology)
             topology = yield from read_topology(body.topology)
-        tags, endpoint = body.client_tags, body.user_endpoint
+        tags = yield from _tags(body.client_tags)
+        endpoint = body.user_endpoint
         active = yield from _tasks(body.active_tasks)
         standby = yield from _tasks(body.standby_tasks)
         warmup = yield from _tasks(body.warmup_tasks)
-        context.coordinators.group.streams.heartbeat(
+        yield from context.coordinators.group.streams.heartbeat(
             StreamsHeartbeat(
                 body.group_id,
                 body.member_id,
@@ -76,9 +78,7 @@ def handle_streams_group_heartbeat(
                 warmup,
                 body.process_id,
                 None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
-                None
-                if tags is None
-                else tuple(sorted({tag.key: tag.value for tag in tags}.items())),
+                tags,
                 body.task_offsets is not None or body.task_end_offsets is not None,
                 body.shutdown_application,
                 request.client_id,
@@ -115,11 +115,12 @@ def _check_topics(
     """Refuse a topology with topics that nobody may have, or this client may not see."""
     names: dict[str, None] = {}
     for each in topology.subtopologies:
-        yield
         infos = (*each.repartition_source_topics, *each.state_changelog_topics)
-        names.update(dict.fromkeys(each.source_topics))
-        names.update(dict.fromkeys(each.repartition_sink_topics))
-        names.update(dict.fromkeys(info.name for info in infos))
+        for name in chain(
+            each.source_topics, each.repartition_sink_topics, (info.name for info in infos)
+        ):
+            yield
+            names[name] = None
     internal, invalid = [], []
     for name in names:
         yield
@@ -152,6 +153,18 @@ def _tasks(
         yield
         tasks.setdefault(each.subtopology_id, set()).update(each.partitions)
     return task_sets(tasks)
+
+
+def _tags(
+    reported: Sequence[messages.StreamsGroupHeartbeatRequest.KeyValue] | None,
+) -> Steps[tuple[tuple[str, str], ...] | None]:
+    if reported is None:
+        return None
+    tags: dict[str, str] = {}
+    for each in reported:
+        yield
+        tags[each.key] = each.value
+    return tuple((yield from sorted_in_steps(tuple(tags.items()))))
 
 
 # -- internal topics ------------------------------------------------------------------------

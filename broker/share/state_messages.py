@@ -5,7 +5,7 @@ Each of the five APIs has one operation for each partition that it names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.errors import ErrorCode
@@ -125,7 +125,7 @@ _BY_KEY: Mapping[int, _Api] = {
 _BY_OPERATION = {api.operation: api for api in _BY_KEY.values()}
 
 
-def operations_in(api_key: int, body: Any) -> Iterator[Operation]:
+def operations_in(api_key: int, body: Any) -> Steps[list[Operation]]:
     """What a request asks for, one operation for each partition.
 
     Args:
@@ -133,13 +133,16 @@ def operations_in(api_key: int, body: Any) -> Iterator[Operation]:
         body: the request, of whichever of them.
     """
     api = _BY_KEY[api_key]
+    operations = []
     for topic in body.topics:
         for partition in topic.partitions:
+            yield
             fields = {name: getattr(partition, name) for name in api.requested}
             if api is _WRITE:
-                fields["batches"] = _batches(partition.state_batches)
+                fields["batches"] = yield from map_in_steps(_batch, partition.state_batches)
             key = SharePartitionKey(body.group_id, topic.topic_id, partition.partition)
-            yield api.operation(key, **fields)
+            operations.append(api.operation(key, **fields))
+    return operations
 
 
 def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) -> Steps[Message]:
@@ -156,7 +159,7 @@ def response_of(api_key: int, answers: Mapping[SharePartitionKey, StateAnswer]) 
             for name in api.answered:
                 setattr(result, name, getattr(answer, name))
         if api is _READ:
-            result.state_batches = _wire_batches(answer.batches, _READ)
+            result.state_batches = yield from map_in_steps(_read_batch, answer.batches)
         topics.setdefault(key.topic_id, []).append(result)
         yield
     topic_results = yield from map_in_steps(
@@ -173,7 +176,7 @@ def request_of(operation: Operation) -> Message:
         partition=key.partition, **{name: getattr(operation, name) for name in api.requested}
     )
     if isinstance(operation, WriteState):
-        partition.state_batches = _wire_batches(operation.batches, _WRITE)
+        partition.state_batches = list(map(_written_batch, operation.batches))
     return api.request(
         group_id=key.group_id,
         topics=[api.topic(topic_id=key.topic_id, partitions=[partition])],
@@ -191,25 +194,18 @@ def answer_in(operation: Operation, response: Any) -> StateAnswer:
                     return StateAnswer(ErrorCode(result.error_code), result.error_message)
                 fields = {name: getattr(result, name) for name in api.answered}
                 if api is _READ:
-                    fields["batches"] = _batches(result.state_batches)
+                    fields["batches"] = list(map(_batch, result.state_batches))
                 return StateAnswer(**fields)
     return StateAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, "the partition was not answered")
 
 
-def _batches(batches: Any) -> list[StateBatch]:
-    return [
-        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
-        for each in batches
-    ]
+def _batch(wire: Any) -> StateBatch:
+    return StateBatch(wire.first_offset, wire.last_offset, wire.delivery_state, wire.delivery_count)
 
 
-def _wire_batches(batches: Any, api: _Api) -> list[Any]:
-    make = (
-        messages.ReadShareGroupStateResponse.StateBatch
-        if api is _READ
-        else messages.WriteShareGroupStateRequest.StateBatch
-    )
-    return [
-        make(first_offset=first, last_offset=last, delivery_state=number, delivery_count=count)
-        for first, last, number, count in batches
-    ]
+def _read_batch(batch: StateBatch) -> messages.ReadShareGroupStateResponse.StateBatch:
+    return messages.ReadShareGroupStateResponse.StateBatch(**batch._asdict())
+
+
+def _written_batch(batch: StateBatch) -> messages.WriteShareGroupStateRequest.StateBatch:
+    return messages.WriteShareGroupStateRequest.StateBatch(**batch._asdict())

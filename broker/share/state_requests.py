@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.share.operations import SharePartitionKey, StateAnswer
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, count_items
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked
 from ..request.requests import Request
 from .state_messages import operations_in, response_of
+
+ITEMS_PER_OPERATION: Final = 16
+"""An append to the log takes some hundred microseconds."""
 
 
 def submit_operations(context: HandlerContext, request: Request[Any]) -> Steps[Parked]:
@@ -41,9 +44,10 @@ def submit_operations(context: HandlerContext, request: Request[Any]) -> Steps[P
 
     respond: Callable[[SharePartitionKey, StateAnswer], None] = answered
     has_group = bool(request.body.group_id)  # Kafka answers nothing to nobody
-    for operation in operations_in(api_key, request.body) if has_group else ():
+    operations = (yield from operations_in(api_key, request.body)) if has_group else ()
+    for operation in operations:
         waiting += 1
-        coordinator.submit(operation, partial(respond, operation.key))
-        yield
+        yield from coordinator.submit_in_steps(operation, partial(respond, operation.key))
+        yield from count_items(ITEMS_PER_OPERATION)
     end_one()
     return PARKED

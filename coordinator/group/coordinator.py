@@ -283,9 +283,9 @@ class GroupCoordinator:
 
     def consumer_group_heartbeat(
         self, request: HeartbeatRequest, respond: HeartbeatCallback
-    ) -> None:
+    ) -> Steps[None]:
         """ConsumerGroupHeartbeat (KIP-848); see `ConsumerGroups.heartbeat`."""
-        self._consumer.heartbeat(request, respond)
+        return self._consumer.heartbeat(request, respond)
 
     # -- offsets --------------------------------------------------------------------------
 

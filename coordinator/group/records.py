@@ -27,9 +27,11 @@ from ...protocol.internal.versioned import (
     decode_versioned,
     encode_record,
     encode_versioned,
+    encode_versioned_in_steps,
 )
 from ...protocol.internal.versioned import CoordinatorRecord as DecodedRecord
 from ...protocol.varints import encode_unsigned_varint
+from ...runtime.steps import Steps
 from ..log import CoordinatorRecord
 from .classic.group import ClassicGroup
 from .offsets import NO_EXPIRY, AppendedAt, OffsetAndMetadata
@@ -211,8 +213,44 @@ def group_value(stored: StoredGroup) -> bytes:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
-def coordinator_record(key: Message, value: Message | None) -> CoordinatorRecord:
+NAMES_AT_ONCE = 500
+"""So many are put in order and encoded in a fraction of a millisecond."""
+
+
+class EncodedValue(NamedTuple):
+    """A record's long value, encoded in steps before it is known whether it will be written.
+
+    Attributes:
+        of: what it says: it is written if that is what is to be written then.
+        value: its bytes, with their version.
+    """
+
+    of: object
+    value: bytes
+
+
+def encode_value(of: object, value: Message) -> Steps[EncodedValue]:
+    """Encode a value as work that yields after each element of an array.
+
+    Args:
+        of: what it says.
+        value: its message.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    try:
+        return EncodedValue(of, (yield from encode_versioned_in_steps(value, 0)))
+    except EncodeError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def coordinator_record(key: Message, value: Message | bytes | None) -> CoordinatorRecord:
     """A record of whatever kind; None deletes what the key names.
+
+    Args:
+        key: the key's message.
+        value: the value's, or its bytes where they are encoded already.
 
     Raises:
         KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.

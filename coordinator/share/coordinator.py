@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_EPOCH
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, run_at_once
 from ...runtime.timers import Timer
 from ..append_errors import group_error
 from ..log import CoordinatorRecord, LoggedRecord
@@ -119,6 +120,26 @@ class ShareShards(ShardTable[ShareShard]):
         yield
 
 
+class _Planned(NamedTuple):
+    """What a share partition is asked for, found to be allowed.
+
+    Attributes:
+        state: what it is then.
+        answer: once it is done.
+        write: what is stored before; None: nothing.
+    """
+
+    shard: ShareShard
+    known: ReplayedState
+    state: ShareState
+    answer: StateAnswer
+    write: WriteState | None
+
+    def is_of(self, shard: ShareShard, known: ReplayedState, state: ShareState) -> bool:
+        """Whether it is about the very same state of the share partition."""
+        return self.shard is shard and self.known is known and self.state is state
+
+
 class ShareCoordinator:
     """All share partitions that are kept here.
 
@@ -151,29 +172,34 @@ class ShareCoordinator:
 
     def submit(self, operation: Operation, respond: StateCallback) -> None:
         """Do what is requested; `respond` is called once, at once or when it is stored."""
+        run_at_once(self.submit_in_steps(operation, respond))
+
+    def submit_in_steps(self, operation: Operation, respond: StateCallback) -> Steps[None]:
+        """The same, as work that yields after each batch: there may be thousands in one write.
+
+        What is read between two steps is what was there before.
+        """
         try:
-            shard = self._shards.shard_of(operation.key)
             match operation:
                 case InitializeState():
-                    self._initialize(shard, operation, respond)
+                    self._initialize(operation, respond)
                 case ReadState():
-                    self._read(shard, operation, respond)
+                    yield from self._put(partial(self._read, operation), respond)
                 case WriteState():
-                    self._write(shard, operation, respond)
+                    yield from self._put(partial(self._write, operation), respond)
                 case ReadStateSummary():
-                    respond(self._summary(shard, operation.key))
+                    respond(self._summary(operation.key))
                 case DeleteState():
-                    self._delete(shard, operation, respond)
+                    self._delete(operation, respond)
         except KafkaError as refusal:
             text = refusal.message or DEFAULT_TEXTS.get(refusal.code)
             respond(StateAnswer(refusal.code, text))
 
     # -- verbs --------------------------------------------------------------------------
 
-    def _initialize(
-        self, shard: ShareShard, operation: InitializeState, respond: StateCallback
-    ) -> None:
+    def _initialize(self, operation: InitializeState, respond: StateCallback) -> None:
         key = operation.key
+        shard = self._shards.shard_of(key)
         known = shard.states.get(key)
         if known is not None and 0 <= operation.state_epoch < known.state.state_epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
@@ -189,11 +215,11 @@ class ShareCoordinator:
             create_ms=now_ms,
             write_ms=now_ms,
         )
-        self._put_snapshot(shard, key, state, StateAnswer(), respond)
+        record = run_at_once(snapshot_record(key, state))
+        self._put_snapshot(shard, key, state, record, StateAnswer(), respond)
 
-    def _read(self, shard: ShareShard, operation: ReadState, respond: StateCallback) -> None:
-        key = operation.key
-        known = self._known(shard, key, operation.leader_epoch, "Read")
+    def _read(self, operation: ReadState) -> _Planned:
+        shard, known = self._known(operation.key, operation.leader_epoch, "Read")
         state = known.state
         answer = StateAnswer(
             state_epoch=state.state_epoch,
@@ -202,27 +228,27 @@ class ShareCoordinator:
             delivery_complete_count=state.delivery_complete_count,
             batches=state.batches,
         )
-        if operation.leader_epoch <= state.leader_epoch:
-            respond(answer)
-            return
-        # From now on leaders of earlier epochs are refused, so that is stored, too.
-        write = WriteState(
-            key,
-            state.state_epoch,
-            operation.leader_epoch,
-            state.start_offset,
-            state.delivery_complete_count,
-            (),
-        )
-        self._put_update(shard, known, write, answer, respond)
+        write = None
+        if operation.leader_epoch > state.leader_epoch:
+            # From now on leaders of earlier epochs are refused, so that is stored, too.
+            write = WriteState(
+                operation.key,
+                state.state_epoch,
+                operation.leader_epoch,
+                state.start_offset,
+                state.delivery_complete_count,
+                (),
+            )
+        return _Planned(shard, known, state, answer, write)
 
-    def _write(self, shard: ShareShard, operation: WriteState, respond: StateCallback) -> None:
-        known = self._known(shard, operation.key, operation.leader_epoch, "Write")
+    def _write(self, operation: WriteState) -> _Planned:
+        shard, known = self._known(operation.key, operation.leader_epoch, "Write")
         if NO_EPOCH != operation.state_epoch < known.state.state_epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
-        self._put_update(shard, known, operation, StateAnswer(), respond)
+        return _Planned(shard, known, known.state, StateAnswer(), operation)
 
-    def _summary(self, shard: ShareShard, key: SharePartitionKey) -> StateAnswer:
+    def _summary(self, key: SharePartitionKey) -> StateAnswer:
+        shard = self._shards.shard_of(key)
         self._check_topic(key)
         known = shard.states.get(key)
         if known is None:
@@ -235,7 +261,8 @@ class ShareCoordinator:
             delivery_complete_count=state.delivery_complete_count,
         )
 
-    def _delete(self, shard: ShareShard, operation: DeleteState, respond: StateCallback) -> None:
+    def _delete(self, operation: DeleteState, respond: StateCallback) -> None:
+        shard = self._shards.shard_of(operation.key)
         if shard.states.pop(operation.key, None) is None:
             self._check_topic(operation.key)
             respond(StateAnswer())
@@ -243,8 +270,9 @@ class ShareCoordinator:
         self._append(shard, tombstones(operation.key), StateAnswer(), respond)
 
     def _known(
-        self, shard: ShareShard, key: SharePartitionKey, leader_epoch: int, verb: str
-    ) -> ReplayedState:
+        self, key: SharePartitionKey, leader_epoch: int, verb: str
+    ) -> tuple[ShareShard, ReplayedState]:
+        shard = self._shards.shard_of(key)
         known = shard.states.get(key)
         if known is None:
             raise KafkaError(
@@ -254,7 +282,7 @@ class ShareCoordinator:
         if leader_epoch != NO_EPOCH and known.state.leader_epoch > leader_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         self._check_topic(key)
-        return known
+        return shard, known
 
     def _check_topic(self, key: SharePartitionKey) -> None:
         count = self._partition_count(key.topic_id)
@@ -263,40 +291,58 @@ class ShareCoordinator:
 
     # -- storing --------------------------------------------------------------------------
 
-    def _put_update(
-        self,
-        shard: ShareShard,
-        known: ReplayedState,
-        write: WriteState,
-        answer: StateAnswer,
-        respond: StateCallback,
-    ) -> None:
-        state = known.state
-        after = state.updated(
-            write.leader_epoch, write.start_offset, write.delivery_complete_count, write.batches
-        )
-        if known.updates >= self._settings.updates_per_snapshot:
-            now_ms = self._runtime.clock.now_ms()
-            after = after._replace(
-                snapshot_epoch=state.snapshot_epoch + 1, create_ms=now_ms, write_ms=now_ms
-            )
-            self._put_snapshot(shard, write.key, after, answer, respond)
+    def _put(self, plan: Callable[[], _Planned], respond: StateCallback) -> Steps[None]:
+        """Store what is planned.
+
+        Between the steps that make it ready others may write, or the shard may go: then it is
+        planned anew, on what is there now.
+        """
+        while True:
+            planned = plan()
+            if planned.write is None:
+                respond(planned.answer)
+                return
+            after, record = yield from self._made_ready(planned, planned.write)
+            if plan().is_of(planned.shard, planned.known, planned.state):
+                break
+        shard, known = planned.shard, planned.known
+        if after.snapshot_epoch != planned.state.snapshot_epoch:
+            key = planned.write.key
+            self._put_snapshot(shard, key, after, record, planned.answer, respond)
             return
-        record = update_record(write.key, state.snapshot_epoch, after.leader_epoch, write)
         known.state = after
         known.updates += 1
         known.is_cold = False
-        self._append(shard, [record], answer, respond)
+        self._append(shard, [record], planned.answer, respond)
+
+    def _made_ready(
+        self, planned: _Planned, write: WriteState
+    ) -> Steps[tuple[ShareState, CoordinatorRecord]]:
+        """The state after a write, a snapshot if it is time for one, and the record of it."""
+        state = planned.state
+        after = yield from state.updated(
+            write.leader_epoch, write.start_offset, write.delivery_complete_count, write.batches
+        )
+        if planned.known.updates < self._settings.updates_per_snapshot:
+            record = yield from update_record(
+                write.key, state.snapshot_epoch, after.leader_epoch, write
+            )
+            return after, record
+        now_ms = self._runtime.clock.now_ms()
+        after = after._replace(
+            snapshot_epoch=state.snapshot_epoch + 1, create_ms=now_ms, write_ms=now_ms
+        )
+        return after, (yield from snapshot_record(write.key, after))
 
     def _put_snapshot(
         self,
         shard: ShareShard,
         key: SharePartitionKey,
         state: ShareState,
+        record: CoordinatorRecord,
         answer: StateAnswer,
         respond: StateCallback,
     ) -> None:
-        record = snapshot_record(key, state)
         before = shard.states.get(key)
         # Until it is stored nothing that it stands on may be removed.
         offset = self._runtime.log.start_offset(shard.partition)
@@ -363,7 +409,8 @@ class ShareCoordinator:
         for key, known in cold[:SNAPSHOTS_PER_PASS]:
             state = known.state
             after = state._replace(snapshot_epoch=state.snapshot_epoch + 1, write_ms=now_ms)
-            self._put_snapshot(shard, key, after, StateAnswer(), _ignore)
+            record = run_at_once(snapshot_record(key, after))
+            self._put_snapshot(shard, key, after, record, StateAnswer(), _ignore)
             shard.states[key].is_cold = True
 
     # -- leadership and running -------------------------------------------------------------

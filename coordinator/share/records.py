@@ -6,88 +6,93 @@ Source: Kafka's ShareCoordinatorRecordHelpers and its message schemas as 4.3 wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol import internal as schemas
 from ...protocol.codec.message import Message
 from ...protocol.errors import EncodeError, ProtocolError
-from ...protocol.internal.versioned import SHARE_GROUP_STATE, decode_record, encode_record
+from ...protocol.internal.versioned import (
+    SHARE_GROUP_STATE,
+    decode_record,
+    encode_record,
+    encode_versioned_in_steps,
+)
+from ...runtime.steps import Steps, map_in_steps, run_at_once
 from ..log import CoordinatorRecord
 from .operations import SharePartitionKey, StateBatch, WriteState
 from .share_state import ShareState
 
 
-def snapshot_record(key: SharePartitionKey, state: ShareState) -> CoordinatorRecord:
+def snapshot_record(key: SharePartitionKey, state: ShareState) -> Steps[CoordinatorRecord]:
     """All of a state."""
     value = schemas.ShareSnapshotValue
-    return _record(
-        schemas.ShareSnapshotKey(
-            group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
-        ),
-        value(
-            snapshot_epoch=state.snapshot_epoch,
-            state_epoch=state.state_epoch,
-            leader_epoch=state.leader_epoch,
-            start_offset=state.start_offset,
-            delivery_complete_count=state.delivery_complete_count,
-            create_timestamp=state.create_ms,
-            write_timestamp=state.write_ms,
-            state_batches=[
-                value.StateBatch(
-                    first_offset=first,
-                    last_offset=last,
-                    delivery_state=number,
-                    delivery_count=count,
-                )
-                for first, last, number, count in state.batches
-            ],
-        ),
+    batches = yield from map_in_steps(
+        lambda each: value.StateBatch(**each._asdict()), state.batches
+    )
+    return (
+        yield from _record(
+            schemas.ShareSnapshotKey(
+                group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
+            ),
+            value(
+                snapshot_epoch=state.snapshot_epoch,
+                state_epoch=state.state_epoch,
+                leader_epoch=state.leader_epoch,
+                start_offset=state.start_offset,
+                delivery_complete_count=state.delivery_complete_count,
+                create_timestamp=state.create_ms,
+                write_timestamp=state.write_ms,
+                state_batches=batches,
+            ),
+        )
     )
 
 
 def update_record(
     key: SharePartitionKey, snapshot_epoch: int, leader_epoch: int, write: WriteState
-) -> CoordinatorRecord:
+) -> Steps[CoordinatorRecord]:
     """What changes in a state since its snapshot."""
     value = schemas.ShareUpdateValue
-    return _record(
-        schemas.ShareUpdateKey(
-            group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
-        ),
-        value(
-            snapshot_epoch=snapshot_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=write.start_offset,
-            delivery_complete_count=write.delivery_complete_count,
-            state_batches=[
-                value.StateBatch(
-                    first_offset=first,
-                    last_offset=last,
-                    delivery_state=number,
-                    delivery_count=count,
-                )
-                for first, last, number, count in write.batches
-            ],
-        ),
+    batches = yield from map_in_steps(
+        lambda each: value.StateBatch(**each._asdict()), write.batches
+    )
+    return (
+        yield from _record(
+            schemas.ShareUpdateKey(
+                group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
+            ),
+            value(
+                snapshot_epoch=snapshot_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=write.start_offset,
+                delivery_complete_count=write.delivery_complete_count,
+                state_batches=batches,
+            ),
+        )
     )
 
 
 def tombstones(key: SharePartitionKey) -> list[CoordinatorRecord]:
     """The share partition is gone."""
-    return [
-        _record(
-            schemas.ShareSnapshotKey(
-                group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
-            ),
-            None,
-        )
-    ]
+    gone = schemas.ShareSnapshotKey(
+        group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
+    )
+    with _storable():
+        return [CoordinatorRecord(*encode_record(SHARE_GROUP_STATE, gone, None))]
 
 
-def _record(key: Message, value: Message | None) -> CoordinatorRecord:
+def _record(key: Message, value: Message) -> Steps[CoordinatorRecord]:
+    with _storable():
+        encoded = yield from encode_versioned_in_steps(value, 0)
+        return CoordinatorRecord(*encode_record(SHARE_GROUP_STATE, key, encoded))
+
+
+@contextmanager
+def _storable() -> Iterator[None]:
     try:
-        return CoordinatorRecord(*encode_record(SHARE_GROUP_STATE, key, value))
+        yield
     except EncodeError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
@@ -135,11 +140,13 @@ def replay(
             ShareState(record.value.snapshot_epoch, 0, record.value.leader_epoch), offset
         )
     known.updates += 1
-    known.state = known.state.updated(
-        record.value.leader_epoch,
-        record.value.start_offset,
-        record.value.delivery_complete_count,
-        batches,
+    known.state = run_at_once(
+        known.state.updated(
+            record.value.leader_epoch,
+            record.value.start_offset,
+            record.value.delivery_complete_count,
+            batches,
+        )
     )
 
 

@@ -5,10 +5,17 @@ Source: Kafka's ShareGroupOffset and PersisterStateBatchCombiner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from heapq import heappop, heappush, merge
+from operator import attrgetter
 from typing import NamedTuple
 
+from ...runtime.steps import Steps, sorted_in_steps
 from .operations import NO_COMPLETE_COUNT, UNINITIALIZED_OFFSET, StateBatch
+
+_first_offset = attrgetter("first_offset")
+_last_offset = attrgetter("last_offset")
 
 
 class ShareState(NamedTuple):
@@ -37,8 +44,8 @@ class ShareState(NamedTuple):
         leader_epoch: int,
         start_offset: int,
         delivery_complete_count: int,
-        batches: Iterable[StateBatch],
-    ) -> ShareState:
+        batches: Sequence[StateBatch],
+    ) -> Steps[ShareState]:
         """The state after an update; -1 leaves epoch and start offset as they are.
 
         A leader's updates may come in any order, for one that was not answered is sent again: none
@@ -51,71 +58,84 @@ class ShareState(NamedTuple):
             leader_epoch=max(self.leader_epoch, leader_epoch),
             start_offset=start,
             delivery_complete_count=delivery_complete_count,
-            batches=combine(self.batches, batches, start),
+            batches=(yield from combine(self.batches, batches, start)),
         )
 
 
 def combine(
-    before: Iterable[StateBatch], updates: Iterable[StateBatch], start_offset: int
-) -> tuple[StateBatch, ...]:
+    before: Sequence[StateBatch], updates: Sequence[StateBatch], start_offset: int
+) -> Steps[Sequence[StateBatch]]:
     """Batches put together in order, as few as can be; in which order they came does not matter.
 
     Of each record that counts what was said of its latest delivery, and of one delivery that it is
-    done with (PersisterStateBatchCombiner.compareBatchDeliveryInfo).
+    done with (PersisterStateBatchCombiner.compareBatchDeliveryInfo). What is neither updated nor
+    beside that stays as it is, and is not looked at.
 
     Args:
-        before: none over another.
+        before: in order, none over another.
         updates: of the same records, or others.
         start_offset: what is before it is left out.
     """
-    result = list(before)
-    for update in updates:
-        if update.last_offset < update.first_offset:
-            continue
-        if not result or result[-1].last_offset < update.first_offset:
-            result.append(update)
-            continue
-        kept: list[StateBatch] = []
-        pieces = [update]
-        for batch in result:
-            if _rank(batch) > _rank(update):
-                kept.append(batch)
-                pieces = [left for piece in pieces for left in _without(piece, batch)]
-            else:
-                kept += _without(batch, update)
-        result = sorted(kept + pieces)
-    return tuple(_merged(result, start_offset))
+    kept = before[bisect_left(before, start_offset, key=_last_offset) :]
+    if kept and kept[0].first_offset < start_offset:
+        kept = (kept[0]._replace(first_offset=start_offset), *kept[1:])
+    new = []
+    last = start_offset
+    for each in updates:
+        yield
+        first = max(each.first_offset, start_offset)
+        if first <= each.last_offset:
+            new.append(each._replace(first_offset=first))
+            last = max(last, each.last_offset)
+    if not new:
+        return kept
+    new = yield from sorted_in_steps(new)
+    low = bisect_left(kept, new[0].first_offset - 1, key=_last_offset)
+    high = bisect_right(kept, last + 1, key=_first_offset)
+    sweep = _Sweep()
+    for batch in merge(kept[low:high], new):
+        yield from sweep.add(batch)
+    return (*kept[:low], *(yield from sweep.end()), *kept[high:])
 
 
-def _rank(batch: StateBatch) -> tuple[int, int]:
-    """What counts more; the numbers of states in which a record is done with are the higher."""
-    return batch.delivery_count, batch.delivery_state
+class _Sweep:
+    """Goes along the offsets, and keeps of each record the batch that counts most."""
 
+    def __init__(self) -> None:
+        self._offset = 0
+        self._open: list[tuple[int, int, int]] = []
+        self._made: list[StateBatch] = []
 
-def _without(batch: StateBatch, other: StateBatch) -> Iterator[StateBatch]:
-    """What is left of a batch beside another."""
-    if batch.last_offset < other.first_offset or other.last_offset < batch.first_offset:
-        yield batch
-        return
-    if batch.first_offset < other.first_offset:
-        yield batch._replace(last_offset=other.first_offset - 1)
-    if batch.last_offset > other.last_offset:
-        yield batch._replace(first_offset=other.last_offset + 1)
+    def add(self, batch: StateBatch) -> Steps[None]:
+        """One more batch, that begins no earlier than the one before."""
+        yield from self._go_to(batch.first_offset)
+        self._offset = batch.first_offset
+        # What counts most comes first; of two states that of a record that is done with is the
+        # higher number.
+        heappush(self._open, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))
 
+    def end(self) -> Steps[list[StateBatch]]:
+        """There are no more; returns what was kept."""
+        yield from self._go_to(None)
+        return self._made
 
-def _merged(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBatch]:
-    """Neighbours of one state and count as one, without what is before the start."""
-    last: StateBatch | None = None
-    for each in batches:
-        if each.last_offset < start_offset:
-            continue
-        batch = each._replace(first_offset=max(each.first_offset, start_offset))
-        if last is None:
-            last = batch
-        elif last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
-            last = last._replace(last_offset=batch.last_offset)
+    def _go_to(self, offset: int | None) -> Steps[None]:
+        """Keep what counts before an offset, or to the end."""
+        while self._open and (offset is None or self._offset < offset):
+            yield
+            count, state, last = self._open[0]
+            if last < self._offset:
+                heappop(self._open)
+                continue
+            if offset is not None:
+                last = min(last, offset - 1)
+            self._keep(StateBatch(self._offset, last, -state, -count))
+            self._offset = last + 1
+
+    def _keep(self, batch: StateBatch) -> None:
+        """Neighbours of one state and count are one."""
+        former = self._made[-1] if self._made else None
+        if former and former.last_offset + 1 == batch.first_offset and former[2:] == batch[2:]:
+            self._made[-1] = former._replace(last_offset=batch.last_offset)
         else:
-            yield last
-            last = batch
-    if last is not None:
-        yield last
+            self._made.append(batch)

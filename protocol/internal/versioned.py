@@ -8,7 +8,7 @@ kind of record it is, and so which schemas belong to key and value. Source: Kafk
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 from ..codec.message import Message, MessageType
@@ -78,6 +78,12 @@ def encode_versioned(value: Message, version: int) -> bytes:
     return b"".join((_version.pack(version), *type(value).encoder(version)(value)))
 
 
+def encode_versioned_in_steps(value: Message, version: int) -> Generator[None, None, bytes]:
+    """The same, as work that yields after each element of an array."""
+    buffers = yield from type(value).stepwise_encoder(version)(value)
+    return b"".join((_version.pack(version), *buffers))
+
+
 def decode_versioned(
     message: MessageType, data: Buffer, *, newer_as_newest: bool = False
 ) -> tuple[Any, int]:
@@ -102,14 +108,15 @@ def decode_versioned(
 
 
 def encode_record(
-    kinds: Mapping[int, str], key: Message, value: Message | None, version: int = 0
+    kinds: Mapping[int, str], key: Message, value: Message | bytes | None, version: int = 0
 ) -> tuple[bytes, bytes | None]:
     """Key and value of a record.
 
     Args:
         kinds: of the topic's records, such as `CONSUMER_OFFSETS`.
         key: the key's message.
-        value: the value's, or None to delete what the key names.
+        value: the value's, or None to delete what the key names; its bytes, with the version,
+            where they are encoded already.
         version: the value's.
 
     Raises:
@@ -122,10 +129,12 @@ def encode_record(
     if number is None:
         raise ValueError(f"no record of this topic has a {type(key).name}")
     kind = kinds[number]
-    if value is not None and type(value).name != kind + "Value":
-        raise ValueError(f"a {type(key).name} has no {type(value).name}")
     encoded_key = b"".join((_version.pack(number), *type(key).encoder(0)(key)))
-    return encoded_key, None if value is None else encode_versioned(value, version)
+    if value is None or isinstance(value, bytes):
+        return encoded_key, value
+    if type(value).name != kind + "Value":
+        raise ValueError(f"a {type(key).name} has no {type(value).name}")
+    return encoded_key, encode_versioned(value, version)
 
 
 def decode_record(

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from support.consumer_bench import GROUP, ORDERS, PAYMENTS, ConsumerBench
+from support.pending import Pending
 
 from odradek.common.errors import ErrorCode
-from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer
+from odradek.coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from odradek.coordinator.group.consumer.member import ConsumerGroupMember
 from odradek.coordinator.group.consumer.states import MemberState
+from odradek.coordinator.group.records import NAMES_AT_ONCE
+from odradek.runtime.steps import run_at_once
 
 ALL_OF_ORDERS = {ORDERS: {0, 1, 2, 3}}
 
@@ -32,6 +35,11 @@ def share(consumers: ConsumerBench) -> None:
     consumers.beat("m1", 2, owned={ORDERS: {0, 1}})
     consumers.beat("m2", 3)
     assert consumers.state == "Stable"
+
+
+def names(word: str) -> frozenset[str]:
+    """More than are put in order at once."""
+    return frozenset(f"{word}-{number}" for number in range(2 * NAMES_AT_ONCE))
 
 
 # -- joining and going on --------------------------------------------------------------------
@@ -551,3 +559,43 @@ def test_a_group_is_read_back_when_a_change_built_on_a_lost_one_was_stored(
     consumers.advance(0)
     assert set(consumers.group().members) == {"m1", "m3"}
     consumers.settle("m1", "m3")
+
+
+# -- members that read very many topics ------------------------------------------------------
+
+
+@pytest.mark.parametrize("rack", [None, "rack-b"])
+def test_what_was_encoded_of_a_member_is_stored_if_it_is_still_so(
+    consumers: ConsumerBench, rack: str | None
+) -> None:
+    epoch = consumers.join("m1").member_epoch
+    request = HeartbeatRequest(GROUP, "m1", epoch, subscribed_topic_names=names("t"))
+    work = consumers.coordinator.consumer_group_heartbeat(request, Pending())
+    for _ in range(3 * NAMES_AT_ONCE):  # on its way: nothing has changed yet
+        next(work)
+    assert consumers.group().subscribed_topics == {"orders"}
+    if rack is not None:
+        assert consumers.beat("m1", epoch, rack_id=rack).error is ErrorCode.NONE
+    run_at_once(work)
+    consumers.log.flush()
+
+    consumers.restart()
+
+    member = consumers.group().members["m1"]
+    assert (member.subscribed_topic_names, member.rack_id) == (names("t"), rack)
+
+
+def test_a_member_that_reads_very_many_topics_changes_and_comes_back(
+    consumers: ConsumerBench,
+) -> None:
+    epoch = consumers.join("m1", names("t"), instance_id="i").member_epoch
+    changed = consumers.beat("m1", epoch, rack_id="rack-b", instance_id="i")
+    assert changed.error is ErrorCode.NONE
+    assert consumers.beat("m1", -2, instance_id="i").error is ErrorCode.NONE
+    assert consumers.join("m2", names("u"), instance_id="i").error is ErrorCode.NONE
+
+    consumers.restart()
+
+    (member,) = consumers.group().members.values()
+    assert (member.member_id, member.rack_id) == ("m2", "rack-b")
+    assert member.subscribed_topic_names == names("u")

@@ -16,6 +16,7 @@ from odradek.coordinator.group.assignor.simple import SimpleAssignor
 from odradek.coordinator.group.classic.messages import JoinRequest, MemberProtocol
 from odradek.coordinator.group.consumer.settings import ConsumerGroupSettings
 from odradek.coordinator.group.coordinator import GroupCoordinator
+from odradek.coordinator.group.records import NAMES_AT_ONCE
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.coordinator.group.share.settings import ShareGroupSettings
@@ -90,8 +91,10 @@ class Bench:
         answers: list[ShareHeartbeatAnswer] = []
         names = frozenset(topics) or None
         try:
-            self.coordinator.share.heartbeat(
-                ShareHeartbeat(GROUP, member_id, epoch, rack, names), answers.append
+            run_at_once(
+                self.coordinator.share.heartbeat(
+                    ShareHeartbeat(GROUP, member_id, epoch, rack, names), answers.append
+                )
             )
         except KafkaError as refusal:
             return ShareHeartbeatAnswer(refusal.code)
@@ -232,6 +235,27 @@ def test_another_broker_finds_all_of_the_group(bench: Bench) -> None:
     assert described.member.rack_id == "rack-b"
     assert bench.beat("m1", epoch, rack="").error is ErrorCode.INVALID_REQUEST
     assert len(bench.persister.operations) == 6, "nothing is begun twice"
+
+
+def test_what_was_encoded_of_a_member_is_stored_if_it_is_still_so(bench: Bench) -> None:
+    for changes_meanwhile in (False, True):
+        many = frozenset(f"{changes_meanwhile}-{number}" for number in range(2 * NAMES_AT_ONCE))
+        epoch = bench.beat("m1", 0, "orders").member_epoch
+        request = ShareHeartbeat(GROUP, "m1", epoch, None, many)
+        work = bench.coordinator.share.heartbeat(request, lambda answer: None)
+        for _ in range(3 * NAMES_AT_ONCE):  # on its way: nothing has changed yet
+            next(work)
+        assert bench.coordinator.share.find(GROUP).subscribed_topics == {"orders"}
+        if changes_meanwhile:
+            assert bench.beat("m1", epoch, rack="rack-b").error is ErrorCode.NONE
+        run_at_once(work)
+        bench.settle()
+
+        bench.restart()
+
+        (member,) = bench.coordinator.share.find(GROUP).members.values()
+        assert member.subscribed_topic_names == many
+        assert member.rack_id == ("rack-b" if changes_meanwhile else None)
 
 
 def test_a_refused_write_leaves_nothing_behind(bench: Bench) -> None:

@@ -36,6 +36,7 @@ from odradek.coordinator.share.records import (
 from odradek.coordinator.share.settings import ShareCoordinatorSettings
 from odradek.coordinator.share.share_state import ShareState, combine
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.runtime.timers import Timers
 
 KEY = SharePartitionKey("group", bytes(range(16)), 3)
@@ -72,7 +73,7 @@ def test_of_each_record_counts_its_latest_delivery(updates: list[StateBatch], st
         if offset >= start
     }
 
-    found = combine((), updates, start)
+    found = run_at_once(combine((), updates, start))
 
     assert by_offset(found) == expected
     assert list(found) == sorted(found)
@@ -88,7 +89,7 @@ def test_in_which_order_updates_come_does_not_matter(
     def stored() -> ShareState:
         state = ShareState(7, 2, 5, 4)
         for start, batch in writes:
-            state = state.updated(5, start, 0, [batch])
+            state = run_at_once(state.updated(5, start, 0, [batch]))
         return state
 
     found = stored()
@@ -101,11 +102,13 @@ def test_in_which_order_updates_come_does_not_matter(
 @given(st.lists(st.lists(batches(), max_size=4), max_size=5))
 def test_a_snapshot_and_its_updates_are_read_back(writes: list[list[StateBatch]]) -> None:
     state = ShareState(7, 2, 5, 4, 0, create_ms=10, write_ms=20)
-    records: list[CoordinatorRecord] = [snapshot_record(KEY, state)]
+    records: list[CoordinatorRecord] = [run_at_once(snapshot_record(KEY, state))]
     for number, each in enumerate(writes):
         write = WriteState(KEY, 2, 5 + number, 4 + number, number, each)
-        records.append(update_record(KEY, state.snapshot_epoch, write.leader_epoch, write))
-        state = state.updated(write.leader_epoch, write.start_offset, number, each)
+        update = update_record(KEY, state.snapshot_epoch, write.leader_epoch, write)
+        records.append(run_at_once(update))
+        after = state.updated(write.leader_epoch, write.start_offset, number, each)
+        state = run_at_once(after)
 
     states: dict[SharePartitionKey, ReplayedState] = {}
     for offset, record in enumerate(records):
@@ -236,6 +239,46 @@ def test_a_write_that_was_overtaken_takes_nothing_back(bench: Bench) -> None:
     answer = bench.do(ReadState(KEY, 5))
     assert (answer.start_offset, answer.delivery_complete_count) == (5, 3)
     assert answer.batches == (StateBatch(5, 5, 0, 1), StateBatch(6, 9, 2, 2))
+
+
+def test_what_others_write_between_the_steps_of_a_write_is_kept(bench: Bench) -> None:
+    answers: list[StateAnswer] = []
+    batches = [StateBatch(offset, offset, 2, 1) for offset in range(0, 20, 2)]
+    long = bench.coordinator.submit_in_steps(WriteState(KEY, 1, 5, 0, 0, batches), answers.append)
+    for offset in range(1, 9, 2):  # one of them is written as a snapshot
+        next(long)
+        bench.write(StateBatch(offset, offset, 0, 3))
+    assert answers == []
+
+    run_at_once(long)
+    bench.log.flush()
+
+    (answer,) = answers
+    assert answer.error is ErrorCode.NONE
+    expected = by_offset(batches) | dict.fromkeys(range(1, 9, 2), (0, 3))
+    for _ in range(2):
+        assert by_offset(tuple(bench.do(ReadState(KEY, 5)).batches)) == expected
+        bench.restart()
+
+
+def test_a_write_whose_share_partition_goes_between_its_steps_is_refused(bench: Bench) -> None:
+    answers: list[StateAnswer] = []
+    batches = [StateBatch(offset, offset, 2, 1) for offset in range(0, 20, 2)]
+    long = bench.coordinator.submit_in_steps(WriteState(KEY, 1, 5, 0, 0, batches), answers.append)
+    next(long)
+    assert bench.do(InitializeState(KEY, 2)).error is ErrorCode.NONE
+    run_at_once(long)
+    assert [answer.error for answer in answers] == [ErrorCode.FENCED_STATE_EPOCH]
+
+
+def test_a_write_that_ends_between_its_steps_leaves_nothing(bench: Bench) -> None:
+    before = bench.do(ReadState(KEY, 5))
+    batches = [StateBatch(offset, offset, 2, 1) for offset in range(0, 20, 2)]
+    long = bench.coordinator.submit_in_steps(WriteState(KEY, 1, 6, 0, 0, batches), print)
+    for _ in range(len(batches)):
+        next(long)
+    long.close()
+    assert bench.do(ReadState(KEY, 5)) == before
 
 
 def test_what_snapshots_have_replaced_is_removed(bench: Bench) -> None:

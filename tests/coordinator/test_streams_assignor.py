@@ -24,6 +24,7 @@ from odradek.coordinator.group.streams.topology import (
     Subtopology,
     Topology,
 )
+from odradek.runtime.steps import run_at_once
 
 Processes = dict[str, str]
 """Member id to process id."""
@@ -167,7 +168,7 @@ def test_partitions_follow_the_largest_source_through_several_topics(topics: Top
         Subtopology("a", ("payments", "orders"), (), ("t1",)),
         Subtopology("c", (), (), (), (InternalTopic("t2"),), (InternalTopic("log"),)),
     )
-    assert counts_of(configure(chain, topics).missing) == {"t1": 4, "t2": 4, "log": 4}
+    assert counts_of(run_at_once(configure(chain, topics)).missing) == {"t1": 4, "t2": 4, "log": 4}
 
 
 def test_a_topic_that_says_its_number_keeps_it(topics: Topics) -> None:
@@ -175,7 +176,7 @@ def test_a_topic_that_says_its_number_keeps_it(topics: Topics) -> None:
         Subtopology("a", ("orders",), (), ("t",)),
         Subtopology("b", (), (), (), (InternalTopic("t", 7),), (InternalTopic("log"),)),
     )
-    assert counts_of(configure(fixed, topics).missing) == {"t": 7, "log": 7}
+    assert counts_of(run_at_once(configure(fixed, topics)).missing) == {"t": 7, "log": 7}
 
 
 def test_sources_are_not_searched_for_each_sink(topics: Topics) -> None:
@@ -192,7 +193,7 @@ def test_sources_are_not_searched_for_each_sink(topics: Topics) -> None:
         Subtopology("a", ("orders",) * many, (), tuple(topic.name for topic in internal)),
         Subtopology("b", (), (), (), internal),
     )
-    assert len(configure(wide, counted).missing) == many
+    assert len(run_at_once(configure(wide, counted)).missing) == many
     assert counted.found <= 10 * many
 
 
@@ -203,7 +204,7 @@ def test_what_is_read_together_gets_the_same_number(topics: Topics) -> None:
             "b", ("orders",), (), (), (InternalTopic("t"),), (), (CopartitionGroup((0,), (), (0,)),)
         ),
     )
-    assert counts_of(configure(joined, topics).missing) == {"t": 4}
+    assert counts_of(run_at_once(configure(joined, topics)).missing) == {"t": 4}
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_what_is_read_together_gets_the_same_number(topics: Topics) -> None:
 def test_what_cannot_be_read_together_is_refused(
     topics: Topics, reader: Subtopology, detail: str
 ) -> None:
-    problem = configure(topology(reader), topics).problem
+    problem = run_at_once(configure(topology(reader), topics)).problem
     assert problem is not None
     assert problem.code is StatusCode.INCORRECTLY_PARTITIONED_TOPICS
     assert problem.detail == detail
@@ -249,5 +250,5 @@ def test_what_cannot_be_read_together_is_refused(
 )
 def test_what_never_comes_to_anything_is_refused(topics: Topics, never: Topology) -> None:
     with pytest.raises(KafkaError) as refused:
-        configure(never, topics)
+        run_at_once(configure(never, topics))
     assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY

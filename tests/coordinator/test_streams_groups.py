@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.consumer_bench import GROUP
+from support.consumer_bench import GROUP, Topics
+from support.pending import Pending
 from support.streams_bench import INTERNAL, WORDS, StreamsBench, owning
 
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.classic.messages import JoinAnswer, JoinRequest, MemberProtocol
 from odradek.coordinator.group.offset_metadata_manager import CommitRequest, PartitionCommit
 from odradek.coordinator.group.streams.configured_topology import TASKS_MAX, StatusCode
-from odradek.coordinator.group.streams.heartbeat import StreamsHeartbeatAnswer
+from odradek.coordinator.group.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatAnswer
 from odradek.coordinator.group.streams.member import UserEndpoint
+from odradek.coordinator.group.streams.streams_groups import TAGS_AT_ONCE
 from odradek.coordinator.group.streams.tasks import Tasks
 from odradek.coordinator.group.streams.topology import Topology
-from odradek.runtime.steps import run_at_once
+from odradek.runtime.steps import Steps, run_at_once
 
 ALL = {"0": frozenset(range(4)), "1": frozenset(range(4))}
 
@@ -117,6 +119,72 @@ def test_a_topology_of_more_tasks_than_can_be_assigned_in_time_is_refused(
     assert answer.error_message == (
         f"The topology has {TASKS_MAX + 4} tasks; this broker assigns at most {TASKS_MAX}."
     )
+
+
+class Meanwhile:
+    """A heartbeat by which m1 joins, almost taken up: all that is done before is done."""
+
+    def __init__(self, bench: StreamsBench) -> None:
+        self.tags = tuple((f"t{number:04}", "value") for number in range(2 * TAGS_AT_ONCE))
+        self._bench = bench
+        self._pending: Pending[StreamsHeartbeatAnswer] = Pending()
+        steps = sum(1 for _ in self._work(StreamsBench()))
+        self._left = self._work(bench)
+        for _ in range(steps):
+            next(self._left)
+        assert not bench.coordinator.streams_groups
+
+    def _work(self, bench: StreamsBench) -> Steps[None]:
+        nothing: dict[str, frozenset[int]] = {}
+        request = StreamsHeartbeat(
+            GROUP,
+            "m1",
+            0,
+            rebalance_timeout_ms=1000,
+            topology=WORDS,
+            active=nothing,
+            standby=nothing,
+            warmup=nothing,
+            process_id="p",
+            client_tags=self.tags,
+        )
+        return bench.coordinator.streams.heartbeat(request, self._pending)
+
+    def end(self) -> StreamsHeartbeatAnswer:
+        run_at_once(self._left)
+        self._bench.log.flush()
+        answer = self._pending.answer
+        self._bench.restart()
+        return answer
+
+
+def test_what_was_made_ready_of_a_heartbeat_is_stored() -> None:
+    bench = StreamsBench()
+    bench.make_internal_topics()
+    meanwhile = Meanwhile(bench)
+    assert (meanwhile.end().error, bench.group.now.topology) == (ErrorCode.NONE, WORDS)
+    assert bench.group.members["m1"].client_tags == meanwhile.tags
+
+
+def test_topics_that_go_while_a_heartbeat_is_made_ready_are_missing() -> None:
+    bench = StreamsBench()
+    bench.make_internal_topics()
+    meanwhile = Meanwhile(bench)
+    bench.topics = Topics()
+    answer = meanwhile.end()
+    assert (answer.error, codes(answer)) == (ErrorCode.NONE, [StatusCode.MISSING_SOURCE_TOPICS])
+
+
+def test_who_brings_its_topology_while_another_is_made_ready_is_the_first() -> None:
+    bench = StreamsBench()
+    bench.make_internal_topics()
+    meanwhile = Meanwhile(bench)
+    later = WORDS._replace(epoch=1)
+    bench.beat("m2", 0, topology=later)
+    answer = meanwhile.end()
+    assert (answer.error, codes(answer)) == (ErrorCode.NONE, [StatusCode.STALE_TOPOLOGY])
+    assert bench.group.now.topology == later
+    assert bench.group.members["m1"].client_tags == meanwhile.tags
 
 
 def test_a_topology_of_a_later_epoch_is_refused_and_of_an_earlier_one_is_stale(

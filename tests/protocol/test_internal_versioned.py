@@ -19,6 +19,7 @@ from odradek.protocol import EncodeError, ProtocolError, UnsupportedVersionError
 from odradek.protocol.internal import versioned
 from odradek.protocol.records.control import ControlRecordType, parse_end_transaction_marker
 from odradek.protocol.records.records import Record
+from odradek.runtime.steps import run_at_once
 
 KIND_TABLES = (versioned.CONSUMER_OFFSETS, versioned.TRANSACTION_STATE, versioned.SHARE_GROUP_STATE)
 KEY_VALUE = ("Key", "Value")
@@ -44,6 +45,8 @@ def test_a_committed_offset_is_what_the_group_coordinator_writes() -> None:
     )
     written = records.offset_record("g", "t", 3, position)
     assert versioned.encode_record(versioned.CONSUMER_OFFSETS, key, value, 4) == written
+    encoded = run_at_once(versioned.encode_versioned_in_steps(value, 4))
+    assert versioned.encode_record(versioned.CONSUMER_OFFSETS, key, encoded) == written
     read = versioned.decode_record(versioned.CONSUMER_OFFSETS, written.key, written.value)
     assert read == ("OffsetCommit", key, value, 4)
 

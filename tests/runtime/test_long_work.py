@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,15 @@ import trio
 
 from odradek.runtime import long_work
 from odradek.runtime.long_work import Pace, run_in_steps, take_step
-from odradek.runtime.steps import ITEMS_AT_LEAST, Steps, count_in_steps, map_in_steps, run_at_once
+from odradek.runtime.steps import (
+    ITEMS_AT_LEAST,
+    SORTED_AT_ONCE,
+    Steps,
+    count_in_steps,
+    map_in_steps,
+    run_at_once,
+    sorted_in_steps,
+)
 
 
 def counting(done: list[str], name: str, items: int) -> Steps[str]:
@@ -120,3 +129,12 @@ def test_items_are_counted_with_a_pause_after_each() -> None:
     pauses = [next(work) for _ in range(3)]
     assert pauses == [None] * 3
     assert run_at_once(count_in_steps("aba")) == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize("count", [0, 1, SORTED_AT_ONCE, SORTED_AT_ONCE + 1, 5 * SORTED_AT_ONCE])
+def test_items_are_put_in_order_with_as_many_pauses(count: int) -> None:
+    items = random.Random(count).choices(range(count), k=count)
+    work = sorted_in_steps(items)
+    pauses = [next(work) for _ in range(count)]
+    assert len(pauses) == count
+    assert run_at_once(sorted_in_steps(items)) == sorted(items)

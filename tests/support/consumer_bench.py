@@ -15,6 +15,7 @@ from odradek.coordinator.group.coordinator import GroupCoordinator
 from odradek.coordinator.group.runtime import GroupRuntime
 from odradek.coordinator.group.settings import GroupSettings
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.runtime.timers import Timers
 
 from .memory_log import PARTITIONS, MemoryLog
@@ -136,7 +137,7 @@ class ConsumerBench(CoordinatorBench):
             **fields,
         )
         try:
-            self.coordinator.consumer_group_heartbeat(request, pending)
+            run_at_once(self.coordinator.consumer_group_heartbeat(request, pending))
         except KafkaError as refusal:
             pending(HeartbeatAnswer(refusal.code, refusal.message))
         self.log.flush()

@@ -16,6 +16,7 @@ from odradek.coordinator.group.streams.settings import StreamsGroupSettings
 from odradek.coordinator.group.streams.tasks import NOTHING, Tasks
 from odradek.coordinator.group.streams.topology import InternalTopic, Subtopology, Topology
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.runtime.timers import Timers
 
 from .consumer_bench import GROUP, NOW_MS, ORDERS, Topics
@@ -110,7 +111,7 @@ class StreamsBench:
             fields.update(active=owned.active, standby=owned.standby, warmup=owned.warmup)
         request = StreamsHeartbeat(GROUP, member_id, epoch, **fields)
         try:
-            self.coordinator.streams.heartbeat(request, pending)
+            run_at_once(self.coordinator.streams.heartbeat(request, pending))
         except KafkaError as refusal:
             pending(StreamsHeartbeatAnswer(refusal.code, refusal.message))
         return pending

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ....common.errors import ErrorCode, KafkaError
+from ....runtime.steps import Steps
 from ..assignor import find_assignors
 from ..classic.classic_groups import ClassicGroups
 from ..classic.group import ClassicGroup
@@ -109,14 +110,20 @@ class ConsumerGroups:
 
     # -- verbs --------------------------------------------------------------------------
 
-    def heartbeat(self, request: HeartbeatRequest, respond: HeartbeatCallback) -> None:
+    def heartbeat(self, request: HeartbeatRequest, respond: HeartbeatCallback) -> Steps[None]:
         """ConsumerGroupHeartbeat: join, stay, change or leave.
 
-        `respond` is called once, at once or when all that it changed is stored.
+        `respond` is called once, at once or when all that it changed is stored. What may be written
+        of a member that reads thousands of topics is encoded in steps; whether it is, is decided
+        at once then: the group may be another one.
 
         Raises:
             KafkaError: the heartbeat is refused.
         """
+        group = self._find_known(request.group_id)
+        self._take_up((yield from self._heartbeats.made_ready(group, request)), respond)
+
+    def _take_up(self, request: HeartbeatRequest, respond: HeartbeatCallback) -> None:
         group = self.shards.consumer_groups.get(request.group_id)
         if group is not None and self._heartbeats.is_plain(group, request):
             respond(self._heartbeats.keep_alive(group, request))
@@ -149,6 +156,7 @@ class ConsumerGroups:
         self, classic: ClassicGroup, request: HeartbeatRequest, respond: HeartbeatCallback
     ) -> None:
         write = self.migration.upgrade(classic)
+        write.encoded = request.encoded
         group = write.group
         try:
             self._heartbeats.heartbeat(write, request, respond)
@@ -296,8 +304,8 @@ class ConsumerGroups:
         if self.shards.find_any(group_id) is None:
             if request.member_epoch != JOIN_EPOCH:
                 raise group_not_found(f"Consumer group {group_id} not found.")
-            return GroupWrite(self.shards.add_consumer_group(group_id))
-        return GroupWrite(self._find(group_id))
+            return GroupWrite(self.shards.add_consumer_group(group_id), request.encoded)
+        return GroupWrite(self._find(group_id), request.encoded)
 
     def _forget_if_new(self, group: ConsumerGroup) -> None:
         """Drop a group that was made for a member that could not join."""

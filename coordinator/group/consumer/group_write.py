@@ -7,12 +7,13 @@ takes all of it back when it has to refuse after all. The records are Kafka's, i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from ....common.errors import ErrorCode, KafkaError
 from ...append_errors import group_error
 from ...log import CoordinatorRecord
+from ..records import EncodedValue
 from ..runtime import GroupRuntime
 from . import records
 from .group import NO_TARGET_EPOCH, ConsumerGroup
@@ -65,17 +66,20 @@ class Write(Generic[GroupT]):
 
     Args:
         group: is changed at once, by each of the verbs.
+        encoded: see below.
 
     Attributes:
+        encoded: values that may be written, encoded before.
         records: what the log gets.
         before: what the group held before the first change; None: there is none.
         after_submit: called as soon as the log has them to write, if set.
     """
 
-    __slots__ = ("after_submit", "before", "group", "records")
+    __slots__ = ("after_submit", "before", "encoded", "group", "records")
 
-    def __init__(self, group: GroupT) -> None:
+    def __init__(self, group: GroupT, encoded: Sequence[EncodedValue] = ()) -> None:
         self.group = group
+        self.encoded = encoded
         self.records: list[CoordinatorRecord] = []
         self.before: Any = None
         self.after_submit: Callable[[], None] | None = None
@@ -92,6 +96,10 @@ class Write(Generic[GroupT]):
         if self.before is None:
             self.before = self.group.image()
         self.records.append(record)
+
+    def encoded_of(self, what: object) -> bytes | None:
+        """The value that says something, if it was encoded before."""
+        return next((each.value for each in self.encoded if each.of == what), None)
 
 
 class GroupWrite(Write[ConsumerGroup]):
@@ -146,7 +154,8 @@ class GroupWrite(Write[ConsumerGroup]):
 
     def put_metadata(self, member: ConsumerGroupMember) -> None:
         """What a member said of itself is new or has changed."""
-        self.add(records.member_record(self.group.group_id, member))
+        encoded = self.encoded_of(records.said_by(member))
+        self.add(records.member_record(self.group.group_id, member, encoded))
         self.group.put_member(member)
 
     def put_current(self, member: ConsumerGroupMember) -> None:

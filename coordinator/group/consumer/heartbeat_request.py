@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from ....common.errors import ErrorCode
+from ..records import EncodedValue
 from .member import NO_TIMEOUT, OwnedPartitions
 
 
@@ -23,6 +24,7 @@ class HeartbeatRequest(NamedTuple):
         api_version: from 1 on the client makes its member id itself.
         is_topic_allowed: which topics the client may know of; regular expressions match no
             others.
+        encoded: what it may lead to in the log, encoded before.
     """
 
     group_id: str
@@ -39,6 +41,7 @@ class HeartbeatRequest(NamedTuple):
     client_host: str = ""
     api_version: int = 1
     is_topic_allowed: Callable[[str], bool] = everything_allowed
+    encoded: Sequence[EncodedValue] = ()
 
     @property
     def is_full(self) -> bool:

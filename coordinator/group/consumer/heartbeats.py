@@ -15,6 +15,8 @@ from typing import Any
 
 from ....common.errors import ErrorCode
 from ....runtime.rng import random_uuid, uuid_to_text
+from ....runtime.steps import ITEMS_AT_LEAST, Steps, count_items, map_steps
+from ..records import NAMES_AT_ONCE
 from ..refusals import unknown_member
 from ..runtime import GroupRuntime
 from .checks import (
@@ -29,6 +31,7 @@ from .group import ConsumerGroup
 from .group_write import GroupWrite, Writer
 from .heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from .member import JOIN_EPOCH, NO_TIMEOUT, ConsumerGroupMember
+from .records import encode_member
 from .regular_expressions import Expressions
 from .sessions import MemberSessions
 from .settings import ConsumerGroupSettings, GroupTimings
@@ -104,6 +107,30 @@ class Heartbeats:
             request.member_epoch,
             self._timings.heartbeat_interval_ms(group.group_id),
         )
+
+    def made_ready(
+        self, group: ConsumerGroup | None, request: HeartbeatRequest
+    ) -> Steps[HeartbeatRequest]:
+        """The heartbeat with what it may write encoded, if its member reads very many topics.
+
+        Args:
+            group: the group, if it is there.
+            request: the heartbeat.
+        """
+        before = None
+        if group is not None and request.instance_id is not None:
+            before = group.static_member(request.instance_id)
+        elif group is not None:
+            before = group.members.get(request.member_id)
+        updated = _updated(before or ConsumerGroupMember(request.member_id), request)
+        members = [] if updated == before else [updated]
+        if before is not None and before.member_id != request.member_id:
+            members.append(before)  # it comes back under another id
+        long = [each for each in members if len(each.subscribed_topic_names) > NAMES_AT_ONCE]
+        if request.subscribed_topic_names is not None:
+            yield from count_items(ITEMS_AT_LEAST)  # names that are equal were compared one by one
+            request = request._replace(subscribed_topic_names=updated.subscribed_topic_names)
+        return request._replace(encoded=(yield from map_steps(encode_member, long)))
 
     def heartbeat(
         self, write: GroupWrite, request: HeartbeatRequest, respond: HeartbeatCallback
@@ -296,8 +323,10 @@ def _updated(member: ConsumerGroupMember, request: HeartbeatRequest) -> Consumer
         changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
     if request.server_assignor is not None:
         changes["server_assignor_name"] = request.server_assignor
-    if request.subscribed_topic_names is not None:
-        changes["subscribed_topic_names"] = request.subscribed_topic_names
+    names = request.subscribed_topic_names
+    if names is not None and names != member.subscribed_topic_names:
+        # Else they stay the very same: what compares them later need not look at each.
+        changes["subscribed_topic_names"] = names
     if request.subscribed_topic_regex is not None:
         changes["subscribed_topic_regex"] = request.subscribed_topic_regex
     return member._replace(**changes)

@@ -16,8 +16,9 @@ from typing import Any
 
 from ....protocol import internal as schemas  # a schema is imported at its first use
 from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
+from ....runtime.steps import Steps, sorted_in_steps
 from ...log import CoordinatorRecord
-from ..records import coordinator_record, read_of_kinds
+from ..records import EncodedValue, coordinator_record, encode_value, read_of_kinds
 from .group import NO_TARGET_EPOCH, ConsumerGroup
 from .member import (
     LEAVE_EPOCH,
@@ -93,12 +94,56 @@ def expression_tombstone(group_id: str, expression: str) -> CoordinatorRecord:
 
 
 # -- a member -------------------------------------------------------------------------------
-def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
+def member_record(
+    group_id: str, member: ConsumerGroupMember, encoded: bytes | None = None
+) -> CoordinatorRecord:
     """Kind 5: what a member said of itself.
+
+    Args:
+        group_id: the group's id.
+        member: the member.
+        encoded: the value, if it was encoded before (`encode_member`).
 
     Raises:
         KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
     """
+    return coordinator_record(
+        schemas.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
+        _member_value(member, sorted(member.subscribed_topic_names))
+        if encoded is None
+        else encoded,
+    )
+
+
+def encode_member(member: ConsumerGroupMember) -> Steps[EncodedValue]:
+    """The value of such a record, of a member that may subscribe to thousands of topics.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    names = yield from sorted_in_steps(tuple(member.subscribed_topic_names))
+    return (yield from encode_value(said_by(member), _member_value(member, names)))
+
+
+def said_by(member: ConsumerGroupMember) -> ConsumerGroupMember:
+    """What a member said of itself, and nothing else of it."""
+    return ConsumerGroupMember(
+        "",
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        server_assignor_name=member.server_assignor_name,
+        classic_member_metadata=member.classic_member_metadata,
+    )
+
+
+def _member_value(
+    member: ConsumerGroupMember, names: list[str]
+) -> schemas.ConsumerGroupMemberMetadataValue:
     value_type = schemas.ConsumerGroupMemberMetadataValue
     classic = None
     if member.classic_member_metadata is not None:
@@ -109,19 +154,16 @@ def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorReco
                 for protocol in member.classic_member_metadata.supported_protocols
             ],
         )
-    return coordinator_record(
-        schemas.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
-        value_type(
-            instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            subscribed_topic_names=sorted(member.subscribed_topic_names),
-            subscribed_topic_regex=member.subscribed_topic_regex,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            server_assignor=member.server_assignor_name,
-            classic_member_metadata=classic,
-        ),
+    return value_type(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=names,
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor_name,
+        classic_member_metadata=classic,
     )
 
 

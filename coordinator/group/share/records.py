@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from ....protocol import internal as schemas
 from ....protocol.internal.versioned import CONSUMER_OFFSETS
 from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
+from ....runtime.steps import Steps, sorted_in_steps
 from ...log import CoordinatorRecord
 from ..consumer.group_write import Write, without
-from ..records import coordinator_record, read_of_kinds
+from ..records import EncodedValue, coordinator_record, encode_value, read_of_kinds
 from .share_group import (
     NO_ASSIGNMENT,
     ShareAssignment,
@@ -81,17 +82,15 @@ class ShareGroupWrite(Write[ShareGroup]):
 
     def put_metadata(self, member: ShareMember) -> None:
         """What a member said of itself is new or has changed."""
+        encoded = self.encoded_of(_said_by(member))
         self.add(
             coordinator_record(
                 schemas.ShareGroupMemberMetadataKey(
                     group_id=self.group.group_id, member_id=member.member_id
                 ),
-                schemas.ShareGroupMemberMetadataValue(
-                    rack_id=member.rack_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    subscribed_topic_names=sorted(member.subscribed_topic_names),
-                ),
+                _member_value(member, sorted(member.subscribed_topic_names))
+                if encoded is None
+                else encoded,
             )
         )
         self._put(member)
@@ -180,6 +179,36 @@ class ShareGroupWrite(Write[ShareGroup]):
     def _put(self, member: ShareMember) -> None:
         group = self.group
         group.now = group.now._replace(members={**group.now.members, member.member_id: member})
+
+
+def encode_member(member: ShareMember) -> Steps[EncodedValue]:
+    """The value of the record of what a member said, which may be thousands of topics.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    names = yield from sorted_in_steps(tuple(member.subscribed_topic_names))
+    return (yield from encode_value(_said_by(member), _member_value(member, names)))
+
+
+def _said_by(member: ShareMember) -> ShareMember:
+    """What a member said of itself, and nothing else of it."""
+    return ShareMember(
+        "",
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+    )
+
+
+def _member_value(member: ShareMember, names: list[str]) -> schemas.ShareGroupMemberMetadataValue:
+    return schemas.ShareGroupMemberMetadataValue(
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=names,
+    )
 
 
 def _member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:

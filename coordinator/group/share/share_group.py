@@ -79,12 +79,6 @@ class ShareGroupImage(NamedTuple):
         """The state of a group that holds this."""
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
 
-    def subscribed_topics(self) -> frozenset[str]:
-        """The topics that any member reads."""
-        return frozenset().union(
-            *(member.subscribed_topic_names for member in self.members.values())
-        )
-
     def is_initialized(self, topic_id: bytes, partition: int) -> bool:
         """Whether a partition may be assigned."""
         topic = self.initialized.get(topic_id)
@@ -105,6 +99,8 @@ class ShareGroup:
     """
 
     __slots__ = (
+        "_seen_members",
+        "_subscribed_topics",
         "group_id",
         "is_conversion_open",
         "needs_refresh",
@@ -126,6 +122,18 @@ class ShareGroup:
         self.needs_refresh = True
         self.under_way: set[tuple[bytes, int]] = set()
         self.is_conversion_open = False
+        self._seen_members: Mapping[str, ShareMember] = {}
+        self._subscribed_topics: frozenset[str] = frozenset()
+
+    @property
+    def subscribed_topics(self) -> frozenset[str]:
+        """The topics that any member reads now."""
+        members = self.now.members
+        if members is not self._seen_members:
+            names = (member.subscribed_topic_names for member in members.values())
+            self._subscribed_topics = frozenset().union(*names)
+            self._seen_members = members
+        return self._subscribed_topics
 
     @property
     def members(self) -> Mapping[str, ShareMember]:
@@ -173,4 +181,4 @@ class ShareGroup:
 
     def is_subscribed_to(self, topics: Collection[str]) -> bool:
         """Whether any member reads one of the topics."""
-        return not self.now.subscribed_topics().isdisjoint(topics)
+        return not self.subscribed_topics.isdisjoint(topics)

@@ -9,18 +9,19 @@ KIP-932; Kafka 4.3's GroupMetadataManager.shareGroupHeartbeat.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.clock import Clock
+from ....runtime.steps import ITEMS_AT_LEAST, Steps, count_items
 from ..assignor.assignor import GroupSpec, MemberSpec
 from ..assignor.simple import SimpleAssignor
 from ..consumer.group_write import Writer
 from ..consumer.topics import TopicHashes, TopicsImage, existing_topics
 from ..describing import DescribedPartitions
-from ..records import fits_string
+from ..records import NAMES_AT_ONCE, EncodedValue, fits_string
 from ..refusals import (
     fenced_epoch,
     group_not_found,
@@ -30,7 +31,7 @@ from ..refusals import (
 )
 from ..runtime import GroupRuntime
 from ..session import Session
-from .records import ShareGroupWrite
+from .records import ShareGroupWrite, encode_member
 from .settings import ShareGroupSettings, ShareGroupTimings
 from .share_group import NO_ASSIGNMENT, ShareAssignment, ShareGroup, ShareMember
 from .share_partitions import AnswersCallback, PartitionKey, SharePartitions
@@ -51,6 +52,7 @@ class ShareHeartbeat(NamedTuple):
 
     Attributes:
         member_epoch: 0 to join, -1 to leave.
+        encoded: what it may lead to in the log, encoded before.
     """
 
     group_id: str
@@ -60,6 +62,7 @@ class ShareHeartbeat(NamedTuple):
     subscribed_topic_names: frozenset[str] | None = None
     client_id: str = ""
     client_host: str = ""
+    encoded: Sequence[EncodedValue] = ()
 
 
 class ShareHeartbeatAnswer(NamedTuple):
@@ -136,14 +139,28 @@ class ShareGroups:
 
     # -- verbs --------------------------------------------------------------------------
 
-    def heartbeat(self, request: ShareHeartbeat, respond: ShareHeartbeatCallback) -> None:
+    def heartbeat(self, request: ShareHeartbeat, respond: ShareHeartbeatCallback) -> Steps[None]:
         """ShareGroupHeartbeat: join, stay, change or leave.
 
-        `respond` is called once, at once or when all that it changed is stored.
+        `respond` is called once, at once or when all that it changed is stored. What may be written
+        of a member that reads thousands of topics is encoded in steps; whether it is, is decided
+        at once then: the group may be another one.
 
         Raises:
             KafkaError: the heartbeat is refused.
         """
+        group = self.shards.share_groups.get(request.group_id)
+        before = None if group is None else group.members.get(request.member_id)
+        updated = _updated(before or ShareMember(request.member_id), request)
+        names = updated.subscribed_topic_names
+        if request.subscribed_topic_names is not None:
+            yield from count_items(ITEMS_AT_LEAST)  # names that are equal were compared one by one
+            request = request._replace(subscribed_topic_names=names)
+        if updated != before and len(names) > NAMES_AT_ONCE:
+            request = request._replace(encoded=[(yield from encode_member(updated))])
+        self._take_up(request, respond)
+
+    def _take_up(self, request: ShareHeartbeat, respond: ShareHeartbeatCallback) -> None:
         group = self.shards.share_groups.get(request.group_id)
         if group is not None and _is_plain(group, request):
             self._extend(group, request.member_id)
@@ -163,7 +180,7 @@ class ShareGroups:
             return
         if request.member_epoch != JOIN_EPOCH and self.is_unknown(request.group_id):
             raise group_not_found(f"Share group {request.group_id} not found.")
-        write = ShareGroupWrite(self.find_or_create(request.group_id))
+        write = ShareGroupWrite(self.find_or_create(request.group_id), request.encoded)
         group = write.group
         try:
             self._heartbeat(write, request, respond)
@@ -222,7 +239,7 @@ class ShareGroups:
         write = ShareGroupWrite(group)
         write.remove_member(member_id)
         now = group.now
-        write.put_epoch(now.epoch + 1, self._hashes.metadata_hash(now.subscribed_topics()))
+        write.put_epoch(now.epoch + 1, self._hashes.metadata_hash(group.subscribed_topics))
         self._end_session(group, member_id)
         self._writer.submit(write, on_complete)
 
@@ -389,7 +406,7 @@ class ShareGroups:
         """Count the epoch up if subscriptions changed, or what may be assigned."""
         group = write.group
         now = group.now
-        metadata_hash = self._hashes.metadata_hash(now.subscribed_topics())
+        metadata_hash = self._hashes.metadata_hash(group.subscribed_topics)
         if has_changed or metadata_hash != now.metadata_hash or self._has_unassigned(group):
             write.put_epoch(now.epoch + 1, metadata_hash)
         group.needs_refresh = False
@@ -421,12 +438,15 @@ class ShareGroups:
         ):
             return
         image = self._topics()
-        found = existing_topics(image, now.subscribed_topics())
+        found = existing_topics(image, group.subscribed_topics)
         ids = {topic.name: topic.topic_id for topic in found}
         spec = GroupSpec(
             {
                 member.member_id: MemberSpec(
-                    frozenset(ids[name] for name in ids.keys() & member.subscribed_topic_names),
+                    # As many are looked at as there are topics, not as there are names.
+                    frozenset(
+                        ids[name] for name in member.subscribed_topic_names.intersection(ids)
+                    ),
                     now.targets.get(member.member_id, NO_ASSIGNMENT),
                     None,
                     member.rack_id,
@@ -527,11 +547,13 @@ def _check_request(request: ShareHeartbeat) -> None:
 def _updated(member: ShareMember, request: ShareHeartbeat) -> ShareMember:
     """The member with what the heartbeat sets; what it does not set stays."""
     names = request.subscribed_topic_names
+    if names is None or names == member.subscribed_topic_names:
+        names = member.subscribed_topic_names  # the very same: later nobody looks at each
     return member._replace(
         client_id=request.client_id,
         client_host=request.client_host,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        subscribed_topic_names=member.subscribed_topic_names if names is None else names,
+        subscribed_topic_names=names,
     )
 
 

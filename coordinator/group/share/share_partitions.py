@@ -68,7 +68,7 @@ class SharePartitions:
         """The partitions of the topics that members read, as far as they are begun."""
         image = self._topics()
         result: dict[bytes, list[int]] = {}
-        found = existing_topics(image, group.now.subscribed_topics())
+        found = existing_topics(image, group.subscribed_topics)
         for topic in sorted(found, key=attrgetter("name")):
             numbers = [
                 number
@@ -105,7 +105,7 @@ class SharePartitions:
     def _missing(self, group: ShareGroup) -> dict[bytes, SharedTopic]:
         image = self._topics()
         missing: dict[bytes, SharedTopic] = {}
-        for topic in existing_topics(image, group.now.subscribed_topics()):
+        for topic in existing_topics(image, group.subscribed_topics):
             numbers = frozenset(
                 number
                 for number in range(topic.partition_count)

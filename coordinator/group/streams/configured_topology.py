@@ -9,10 +9,11 @@ ChangelogTopics.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from ....runtime.steps import Steps, count_items, map_in_steps, map_steps, sorted_in_steps
 from ..consumer.topics import TopicsImage
 from .topology import InternalTopic, Subtopology, Topology, invalid_topology
 
@@ -79,48 +80,50 @@ class _Unfit(Exception):
         self.status = Status(code, detail)
 
 
-def configure(topology: Topology, topics: TopicsImage) -> ConfiguredTopology:
-    """See what a topology comes to.
+def configure(topology: Topology, topics: TopicsImage) -> Steps[ConfiguredTopology]:
+    """See what a topology comes to; it may have tens of thousands of topics.
 
     Raises:
         KafkaError: STREAMS_INVALID_TOPOLOGY, it never comes to anything.
     """
     try:
-        return _configure(topology, topics)
+        return (yield from _configure(topology, topics))
     except _Unfit as unfit:
         return ConfiguredTopology(None, problem=unfit.status)
 
 
-def _configure(topology: Topology, topics: TopicsImage) -> ConfiguredTopology:
+def _configure(topology: Topology, topics: TopicsImage) -> Steps[ConfiguredTopology]:
     subtopologies = topology.subtopologies.values()
-    absent = sorted(
-        {
-            name
-            for subtopology in subtopologies
-            for name in subtopology.source_topics
-            if topics.find(name) is None
-        }
-    )
+    absent = set()
+    for subtopology in subtopologies:
+        for name in subtopology.source_topics:
+            yield
+            if topics.find(name) is None:
+                absent.add(name)
     if absent:
-        raise _Unfit(
-            StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_shown(absent)} are missing."
-        )
-    counts = PartitionCounts(topics, _repartition_counts(subtopologies, topics))
-    _enforce_copartitioning(subtopologies, counts)
+        shown = _shown((yield from sorted_in_steps(tuple(absent))))
+        raise _Unfit(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {shown} are missing.")
+    decided = yield from _repartition_counts(subtopologies, topics)
+    counts = PartitionCounts(topics, decided)
+    yield from _enforce_copartitioning(subtopologies, counts)
     configured: dict[str, ConfiguredSubtopology] = {}
     for subtopology_id, subtopology in sorted(topology.subtopologies.items()):
-        task_count = max((counts.of(name) for name in subtopology.sources), default=0)
+        task_counts = yield from map_in_steps(counts.of, subtopology.sources)
+        task_count = max(task_counts, default=0)
         if not task_count:
             raise invalid_topology(f"No source topics found for subtopology {subtopology_id}")
+        repartition = []
+        for topic in subtopology.repartition_source_topics:
+            yield
+            partitions = topic.partitions or counts.decided[topic.name]
+            repartition.append(topic._replace(partitions=partitions))
+        changelog = []
+        for topic in subtopology.changelog_topics:
+            yield
+            changelog.append(topic._replace(partitions=task_count))
         configured[subtopology_id] = ConfiguredSubtopology(
             subtopology._replace(
-                repartition_source_topics=tuple(
-                    topic._replace(partitions=topic.partitions or counts.decided[topic.name])
-                    for topic in subtopology.repartition_source_topics
-                ),
-                changelog_topics=tuple(
-                    topic._replace(partitions=task_count) for topic in subtopology.changelog_topics
-                ),
+                repartition_source_topics=tuple(repartition), changelog_topics=tuple(changelog)
             ),
             task_count,
         )
@@ -129,7 +132,7 @@ def _configure(topology: Topology, topics: TopicsImage) -> ConfiguredTopology:
         raise invalid_topology(
             f"The topology has {total} tasks; this broker assigns at most {TASKS_MAX}."
         )
-    missing = _missing_topics(configured, topics)
+    missing = yield from _missing_topics(configured, topics)
     problem = None
     if missing:
         names = _shown([topic.name for topic in missing])
@@ -166,7 +169,7 @@ class PartitionCounts:
 
 def _repartition_counts(
     subtopologies: Collection[Subtopology], topics: TopicsImage
-) -> dict[str, int]:
+) -> Steps[dict[str, int]]:
     """Give repartition topics the most partitions that the readers' other sources have."""
     counts = {
         topic.name: topic.partitions
@@ -176,7 +179,9 @@ def _repartition_counts(
     }
     # Of each subtopology what is known so far: it grows with each number that is decided, and is
     # not searched anew for each sink, of which there may be as many as there are sources.
-    largest = [_largest_source(each, counts, topics) for each in subtopologies]
+    largest = yield from map_steps(
+        lambda each: _largest_source(each, counts, topics), subtopologies
+    )
     readers: defaultdict[str, list[int]] = defaultdict(list)
     for place, subtopology in enumerate(subtopologies):
         for topic in subtopology.repartition_source_topics:
@@ -190,6 +195,7 @@ def _repartition_counts(
     while sinks:
         left = []
         for name, place in sinks:
+            yield
             count = largest[place]
             if count is None:
                 left.append((name, place))
@@ -214,20 +220,20 @@ def _repartition_counts(
 
 def _largest_source(
     subtopology: Subtopology, counts: Mapping[str, int], topics: TopicsImage
-) -> int | None:
+) -> Steps[int | None]:
     known = [
         counts[topic.name]
         for topic in subtopology.repartition_source_topics
         if topic.name in counts
     ]
-    found = map(topics.find, subtopology.source_topics)
+    found = yield from map_in_steps(topics.find, subtopology.source_topics)
     known += [topic.partition_count for topic in found if topic is not None]
     return max(known, default=None)
 
 
 def _enforce_copartitioning(
     subtopologies: Collection[Subtopology], counts: PartitionCounts
-) -> None:
+) -> Steps[None]:
     """Give topics that are read together the same number of partitions."""
     repartition = [
         topic for subtopology in subtopologies for topic in subtopology.repartition_source_topics
@@ -242,23 +248,29 @@ def _enforce_copartitioning(
                 subtopology.repartition_source_topics[place].name
                 for place in group.repartition_source_topics
             }
+            yield from count_items(1 + len(group.source_topics) + len(of_fixed))
             if names:
-                counts.decided.update(_copartitioned(names, of_fixed, flexible, counts))
+                ordered = yield from sorted_in_steps(tuple(names))
+                decided = yield from _copartitioned(ordered, of_fixed, flexible, counts)
+                counts.decided.update(decided)
 
 
 def _copartitioned(
-    names: Collection[str], fixed: Mapping[str, int], flexible: set[str], counts: PartitionCounts
-) -> dict[str, int]:
+    names: Sequence[str], fixed: Mapping[str, int], flexible: set[str], counts: PartitionCounts
+) -> Steps[dict[str, int]]:
     """The number of partitions for the repartition topics of one group.
 
     Args:
-        names: of all the group's topics.
+        names: of all the group's topics, in order.
         fixed: the numbers of repartition topics that have one, of all groups.
         flexible: repartition topics that have none.
         counts: what is known.
     """
-    own = {name: counts.of(name) for name in sorted(names) if name in fixed or name in flexible}
-    others = {name: counts.of(name) for name in sorted(names) if name not in own}
+    own: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for name in names:
+        yield
+        (own if name in fixed or name in flexible else others)[name] = counts.of(name)
     if others:
         number = _same(others)
     elif fixed:
@@ -289,7 +301,7 @@ def _same(counts: Mapping[str, int], shown: Mapping[str, int] | None = None) -> 
 
 def _missing_topics(
     configured: Mapping[str, ConfiguredSubtopology], topics: TopicsImage
-) -> tuple[InternalTopic, ...]:
+) -> Steps[tuple[InternalTopic, ...]]:
     """The internal topics that are not there; those that are must have the right number."""
     expected = {
         topic.name: topic
@@ -301,6 +313,7 @@ def _missing_topics(
     }
     missing = []
     for name, topic in sorted(expected.items()):
+        yield
         found = topics.find(name)
         if found is None:
             missing.append(topic)

@@ -7,14 +7,15 @@ GroupMetadataManager (who may go on in which epoch, which tasks there are).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
 from ....common.errors import ErrorCode, KafkaError
+from ....runtime.steps import Steps
 from ..consumer.topics import TopicsImage
-from ..records import fits_string
+from ..records import EncodedValue, fits_string
 from ..refusals import fenced_epoch, invalid_request, require_text, unknown_member
-from .configured_topology import ConfiguredTopology, Status
+from .configured_topology import ConfiguredTopology, Status, configure
 from .group import StreamsGroup, StreamsGroupImage
 from .member import JOIN_EPOCH, NO_TIMEOUT, StreamsMember, UserEndpoint
 from .tasks import OwnedTasks, Tasks, TaskSets, is_within
@@ -23,6 +24,38 @@ from .topology import InternalTopic, Topology
 LEAVE_STATIC_EPOCH = -2
 FIRST_COMMIT_VERSION_WITH_EPOCHS = 9
 """OffsetCommit before this one speaks of generations, which such members do not have."""
+
+
+class FoundTopology(NamedTuple):
+    """What a topology comes to with the topics of one moment.
+
+    Attributes:
+        required: the names of the topics that have to be there.
+        configured: what it comes to, or why it never comes to anything.
+    """
+
+    topology: Topology
+    topics: TopicsImage
+    required: Set[str]
+    configured: ConfiguredTopology | KafkaError
+
+
+def find_topology(topology: Topology, topics: TopicsImage) -> Steps[FoundTopology]:
+    """See what a topology comes to."""
+    required: set[str] = set()
+    for subtopology in topology.subtopologies.values():
+        for name in subtopology.sources:
+            yield
+            required.add(name)
+        for topic in subtopology.changelog_topics:
+            yield
+            required.add(topic.name)
+    configured: ConfiguredTopology | KafkaError
+    try:
+        configured = yield from configure(topology, topics)
+    except KafkaError as never:
+        configured = never
+    return FoundTopology(topology, topics, required, configured)
 
 
 class StreamsHeartbeat(NamedTuple):
@@ -35,6 +68,8 @@ class StreamsHeartbeat(NamedTuple):
         active, standby, warmup: what the client says that it has.
         client_tags: in order of their names.
         has_task_offsets: whether it tells how far its tasks are.
+        encoded: what it may lead to in the log, encoded before.
+        found: what the group's topology comes to, as was found before.
     """
 
     group_id: str
@@ -55,6 +90,8 @@ class StreamsHeartbeat(NamedTuple):
     shutdown_application: bool = False
     client_id: str = ""
     client_host: str = ""
+    encoded: Sequence[EncodedValue] = ()
+    found: FoundTopology | None = None
 
     @property
     def owned(self) -> Tasks | None:
@@ -129,10 +166,25 @@ def check_request(request: StreamsHeartbeat) -> None:
     texts = [request.group_id, request.member_id, request.rack_id, request.process_id]
     if request.user_endpoint is not None:
         texts.append(request.user_endpoint.host)
-    for pair in request.client_tags or ():
-        texts += pair
     if not all(text is None or fits_string(text) for text in texts):
-        raise invalid_request("A text is longer than the group's records can hold.")
+        raise too_long_text()
+
+
+def check_tags(request: StreamsHeartbeat) -> Steps[None]:
+    """Refuse tags that no record can hold.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    for name, text in request.client_tags or ():
+        yield
+        if not (fits_string(name) and fits_string(text)):
+            raise too_long_text()
+
+
+def too_long_text() -> KafkaError:
+    """INVALID_REQUEST, for what no record can hold."""
+    return invalid_request("A text is longer than the group's records can hold.")
 
 
 def _check_supported(request: StreamsHeartbeat) -> None:

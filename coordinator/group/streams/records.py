@@ -14,15 +14,15 @@ from ....protocol import internal as schemas
 from ....protocol.errors import ProtocolError
 from ....protocol.internal.versioned import CONSUMER_OFFSETS
 from ....protocol.internal.versioned import CoordinatorRecord as DecodedRecord
-from ....runtime.steps import run_at_once
+from ....runtime.steps import Steps, map_in_steps, map_steps, run_at_once
 from ...log import CoordinatorRecord
 from ..consumer.group_write import Write, without
-from ..records import coordinator_record, read_of_kinds
+from ..records import EncodedValue, coordinator_record, encode_value, read_of_kinds
 from .group import NO_TARGET_EPOCH, StreamsGroup, StreamsGroupImage
 from .member import StreamsMember, UserEndpoint
 from .states import StreamsMemberState
 from .tasks import NOTHING_OWNED, OwnedTasks, Tasks, TaskSets, task_sets
-from .topology import InternalTopic, Topology, read_topology
+from .topology import InternalTopic, Subtopology, Topology, read_topology
 
 STREAMS_GROUP_KINDS = frozenset(
     number for number, kind in CONSUMER_OFFSETS.items() if kind.startswith("StreamsGroup")
@@ -69,10 +69,11 @@ class StreamsGroupWrite(Write[StreamsGroup]):
     def put_topology(self, topology: Topology) -> None:
         """The first member has told the topology."""
         group = self.group
+        encoded = self.encoded_of(topology)
         self.add(
             coordinator_record(
                 schemas.StreamsGroupTopologyKey(group_id=group.group_id),
-                _topology_value(topology),
+                run_at_once(_topology_value(topology)) if encoded is None else encoded,
             )
         )
         group.now = group.now._replace(topology=topology)
@@ -105,28 +106,13 @@ class StreamsGroupWrite(Write[StreamsGroup]):
 
     def put_metadata(self, member: StreamsMember) -> None:
         """What a member said of itself is new or has changed."""
-        value = schemas.StreamsGroupMemberMetadataValue
-        endpoint = member.user_endpoint
+        encoded = self.encoded_of(said_by(member))
         self.add(
             coordinator_record(
                 schemas.StreamsGroupMemberMetadataKey(
                     group_id=self.group.group_id, member_id=member.member_id
                 ),
-                value(
-                    instance_id=member.instance_id,
-                    rack_id=member.rack_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout_ms=member.rebalance_timeout_ms,
-                    topology_epoch=member.topology_epoch,
-                    process_id=member.process_id,
-                    user_endpoint=None
-                    if endpoint is None
-                    else value.Endpoint(host=endpoint.host, port=endpoint.port),
-                    client_tags=[
-                        value.KeyValue(key=name, value=text) for name, text in member.client_tags
-                    ],
-                ),
+                run_at_once(_member_value(member)) if encoded is None else encoded,
             )
         )
         self._put(member)
@@ -192,45 +178,101 @@ def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
     ]
 
 
-def _topology_value(topology: Topology) -> schemas.StreamsGroupTopologyValue:
-    value = schemas.StreamsGroupTopologyValue
-    return value(
-        epoch=topology.epoch,
-        subtopologies=[
-            value.Subtopology(
-                subtopology_id=each.subtopology_id,
-                source_topics=list(each.source_topics),
-                source_topic_regex=list(each.source_topic_regex),
-                state_changelog_topics=_topic_infos(each.changelog_topics),
-                repartition_sink_topics=list(each.repartition_sink_topics),
-                repartition_source_topics=_topic_infos(each.repartition_source_topics),
-                copartition_groups=[
-                    value.CopartitionGroup(
-                        source_topics=list(group.source_topics),
-                        source_topic_regex=list(group.source_topic_regex),
-                        repartition_source_topics=list(group.repartition_source_topics),
-                    )
-                    for group in each.copartition_groups
-                ],
-            )
-            for each in topology.subtopologies.values()
-        ],
+def encode_topology(topology: Topology) -> Steps[EncodedValue]:
+    """The value of the record of a topology, which may have tens of thousands of topics.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    return (yield from encode_value(topology, (yield from _topology_value(topology))))
+
+
+def encode_member(member: StreamsMember) -> Steps[EncodedValue]:
+    """The value of the record of what a member said, which may have thousands of tags.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, something in it is longer than a record can hold.
+    """
+    return (yield from encode_value(said_by(member), (yield from _member_value(member))))
+
+
+def said_by(member: StreamsMember) -> StreamsMember:
+    """What a member said of itself, and nothing else of it."""
+    return member._replace(
+        member_id="",
+        member_epoch=0,
+        previous_member_epoch=0,
+        state=StreamsMemberState.STABLE,
+        assigned=NOTHING_OWNED,
+        pending_revocation=NOTHING_OWNED,
     )
 
 
-def _topic_infos(
-    topics: Iterable[InternalTopic],
-) -> list[schemas.StreamsGroupTopologyValue.TopicInfo]:
+def _member_value(member: StreamsMember) -> Steps[schemas.StreamsGroupMemberMetadataValue]:
+    value = schemas.StreamsGroupMemberMetadataValue
+    endpoint = member.user_endpoint
+    return value(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None
+        if endpoint is None
+        else value.Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=(
+            yield from map_in_steps(
+                lambda tag: value.KeyValue(key=tag[0], value=tag[1]), member.client_tags
+            )
+        ),
+    )
+
+
+def _topology_value(topology: Topology) -> Steps[schemas.StreamsGroupTopologyValue]:
     value = schemas.StreamsGroupTopologyValue
-    return [
-        value.TopicInfo(
-            name=topic.name,
-            partitions=topic.partitions,
-            replication_factor=topic.replication_factor,
-            topic_configs=[value.TopicConfig(key=name, value=text) for name, text in topic.configs],
-        )
-        for topic in topics
-    ]
+    subtopologies = yield from map_steps(_subtopology_value, topology.subtopologies.values())
+    return value(epoch=topology.epoch, subtopologies=subtopologies)
+
+
+def _subtopology_value(
+    subtopology: Subtopology,
+) -> Steps[schemas.StreamsGroupTopologyValue.Subtopology]:
+    value = schemas.StreamsGroupTopologyValue
+    return value.Subtopology(
+        subtopology_id=subtopology.subtopology_id,
+        source_topics=list(subtopology.source_topics),
+        source_topic_regex=list(subtopology.source_topic_regex),
+        state_changelog_topics=(yield from map_steps(_topic_info, subtopology.changelog_topics)),
+        repartition_sink_topics=list(subtopology.repartition_sink_topics),
+        repartition_source_topics=(
+            yield from map_steps(_topic_info, subtopology.repartition_source_topics)
+        ),
+        copartition_groups=(
+            yield from map_in_steps(
+                lambda group: value.CopartitionGroup(
+                    source_topics=list(group.source_topics),
+                    source_topic_regex=list(group.source_topic_regex),
+                    repartition_source_topics=list(group.repartition_source_topics),
+                ),
+                subtopology.copartition_groups,
+            )
+        ),
+    )
+
+
+def _topic_info(topic: InternalTopic) -> Steps[schemas.StreamsGroupTopologyValue.TopicInfo]:
+    value = schemas.StreamsGroupTopologyValue
+    configs = yield from map_in_steps(
+        lambda config: value.TopicConfig(key=config[0], value=config[1]), topic.configs
+    )
+    return value.TopicInfo(
+        name=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        topic_configs=configs,
+    )
 
 
 def _target_value(target: Tasks) -> schemas.StreamsGroupTargetAssignmentMemberValue:

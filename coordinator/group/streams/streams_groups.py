@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ....common.errors import ErrorCode, KafkaError
 from ....runtime.clock import Clock
+from ....runtime.steps import Steps, run_at_once
 from ..classic.group import ClassicGroup
 from ..classic.states import ClassicGroupState
 from ..consumer.group_write import Writer
@@ -24,20 +25,23 @@ from ..records import group_tombstone
 from ..refusals import group_not_found, unknown_member
 from ..runtime import GroupRuntime
 from ..session import Session
-from .configured_topology import ConfiguredTopology, Status, StatusCode, configure
+from .configured_topology import ConfiguredTopology, Status, StatusCode
 from .group import MemberTimers, StreamsGroup
 from .heartbeat import (
+    FoundTopology,
     StreamsHeartbeat,
     StreamsHeartbeatAnswer,
     StreamsHeartbeatCallback,
     check_epoch,
     check_request,
+    check_tags,
     check_tasks,
     endpoints_of,
+    find_topology,
 )
 from .member import JOIN_EPOCH, LEAVE_EPOCH, NO_TIMEOUT, StreamsMember
 from .reconciliation import reconcile
-from .records import StreamsGroupWrite
+from .records import StreamsGroupWrite, encode_member, encode_topology
 from .settings import STANDBY_REPLICAS, StreamsGroupConfigs, StreamsGroupSettings
 from .states import StreamsGroupState, StreamsMemberState
 from .task_assignor import AssignedMember, AssignedSubtopology, assign_tasks
@@ -51,6 +55,9 @@ logger = logging.getLogger(__name__)
 ValueT = TypeVar("ValueT")
 NOT_VALIDATED = -1
 """The epoch of a validated topology where topics are missing."""
+
+TAGS_AT_ONCE = 100
+"""So many are encoded in a fraction of a millisecond."""
 
 FAILURE_REPORTED_INTERVALS = 2
 """For so many heartbeat intervals members are told why an internal topic could not be made, and
@@ -113,20 +120,46 @@ class StreamsGroups:
 
     # -- verbs --------------------------------------------------------------------------
 
-    def heartbeat(self, request: StreamsHeartbeat, respond: StreamsHeartbeatCallback) -> None:
+    def heartbeat(
+        self, request: StreamsHeartbeat, respond: StreamsHeartbeatCallback
+    ) -> Steps[None]:
         """StreamsGroupHeartbeat: join, stay, change or leave.
 
-        `respond` is called once, at once or when all that it changed is stored.
+        `respond` is called once, at once or when all that it changed is stored. What is long of
+        that is made ready in steps; whether it is stored, is decided at once then: group and topics
+        may be others.
 
         Raises:
             KafkaError: the heartbeat is refused.
         """
         check_request(request)
+        yield from check_tags(request)
+        self._take_up((yield from self._made_ready(request)), respond)
+
+    def _made_ready(self, request: StreamsHeartbeat) -> Steps[StreamsHeartbeat]:
+        """The heartbeat with what it may store, and what its group's topology comes to."""
+        group = self.shards.streams_groups.get(request.group_id)
+        before = None if group is None else group.members.get(request.member_id)
+        updated = _updated(before or StreamsMember(request.member_id), request)
+        encoded = []
+        if updated != before and len(updated.client_tags) > TAGS_AT_ONCE:
+            encoded.append((yield from encode_member(updated)))
+        topology = None if group is None else group.now.topology
+        if topology is None and request.topology is not None:
+            topology = request.topology
+            encoded.append((yield from encode_topology(topology)))
+        if topology is not None and (
+            group is None or group.configured is None or group.needs_refresh
+        ):
+            request = request._replace(found=(yield from find_topology(topology, self._topics())))
+        return request._replace(encoded=encoded)
+
+    def _take_up(self, request: StreamsHeartbeat, respond: StreamsHeartbeatCallback) -> None:
         if request.member_epoch == LEAVE_EPOCH:
             self._leave(self.find(request.group_id), request, respond)
             return
         group, classic = self._find_or_create(request)
-        write = StreamsGroupWrite(group)
+        write = StreamsGroupWrite(group, request.encoded)
         if classic is not None:
             write.add(group_tombstone(group.group_id))
         try:
@@ -416,9 +449,12 @@ class StreamsGroups:
         metadata_hash = now.metadata_hash
         configured = group.configured
         if configured is None or group.needs_refresh:
-            metadata_hash = self._hashes.metadata_hash(topology.required_topics)
+            found = self._found(topology, request.found)
+            metadata_hash = self._hashes.metadata_hash(found.required)
             if configured is None or metadata_hash != now.metadata_hash:
-                configured = configure(topology, self._topics())
+                if isinstance(found.configured, KafkaError):
+                    raise found.configured
+                configured = found.configured
         validated_epoch = NOT_VALIDATED
         if configured.is_ready:
             validated_epoch = topology.epoch
@@ -434,6 +470,13 @@ class StreamsGroups:
         group.configured = configured
         group.needs_refresh = False
         return configured
+
+    def _found(self, topology: Topology, found: FoundTopology | None) -> FoundTopology:
+        """What a topology comes to now, which may have been found before."""
+        topics = self._topics()
+        if found is None or found.topics is not topics or found.topology != topology:
+            return run_at_once(find_topology(topology, topics))
+        return found
 
     def _begin_initial_delay(self, group: StreamsGroup) -> None:
         """Let a group that has been empty wait for more members."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ....common.errors import ErrorCode, KafkaError
 from ....protocol import internal as schemas
 from ....protocol import messages
-from ....runtime.steps import Steps
+from ....runtime.steps import Steps, count_items, map_in_steps
 from ..records import fits_string
 
 
@@ -113,6 +113,16 @@ def read_topology(
     for each in reported.subtopologies:
         if each.subtopology_id in subtopologies:
             raise invalid_topology(f"Subtopology {each.subtopology_id} is there twice.")
+        groups = []
+        for group in each.copartition_groups:
+            yield
+            groups.append(
+                CopartitionGroup(
+                    tuple(group.source_topics),
+                    tuple(group.source_topic_regex),
+                    tuple(group.repartition_source_topics),
+                )
+            )
         subtopologies[each.subtopology_id] = subtopology = Subtopology(
             each.subtopology_id,
             tuple(each.source_topics),
@@ -120,17 +130,9 @@ def read_topology(
             tuple(each.repartition_sink_topics),
             (yield from _internal_topics(each.repartition_source_topics)),
             (yield from _internal_topics(each.state_changelog_topics)),
-            tuple(
-                CopartitionGroup(
-                    tuple(group.source_topics),
-                    tuple(group.source_topic_regex),
-                    tuple(group.repartition_source_topics),
-                )
-                for group in each.copartition_groups
-            ),
+            tuple(groups),
         )
-        _check(subtopology)
-        yield
+        yield from _check(subtopology)
     return Topology(reported.epoch, subtopologies)
 
 
@@ -142,14 +144,20 @@ def _internal_topics(
 ) -> Steps[tuple[InternalTopic, ...]]:
     topics = []
     for each in reported:
-        configs = tuple((config.key, config.value) for config in each.topic_configs)
-        topics.append(InternalTopic(each.name, each.partitions, each.replication_factor, configs))
+        configs = []
+        for config in each.topic_configs:
+            yield
+            configs.append((config.key, config.value))
+        topics.append(
+            InternalTopic(each.name, each.partitions, each.replication_factor, tuple(configs))
+        )
         yield
     return tuple(topics)
 
 
-def _check(subtopology: Subtopology) -> None:
+def _check(subtopology: Subtopology) -> Steps[None]:
     for group in subtopology.copartition_groups:
+        yield
         _check_places(group.source_topics, len(subtopology.source_topics))
         _check_places(group.repartition_source_topics, len(subtopology.repartition_source_topics))
     texts = [subtopology.subtopology_id, *subtopology.source_topic_regex]
@@ -158,7 +166,8 @@ def _check(subtopology: Subtopology) -> None:
             raise invalid_topology(f"Topic {topic.name} has {topic.partitions} partitions.")
         for pair in topic.configs:
             texts += pair
-    if not all(map(fits_string, texts)):
+        yield from count_items(1 + len(topic.configs))
+    if not all((yield from map_in_steps(fits_string, texts))):
         raise invalid_topology("The topology has a text that is longer than a record can hold.")
 
 

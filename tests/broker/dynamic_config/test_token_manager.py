@@ -6,20 +6,26 @@ import json
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from support.unsynced_store import UnsyncedStore
+from support.work_per_turn import Work
 
 from odradek.broker.dynamic_config.token_manager import TokenManager
 from odradek.common.delegation_token import DelegationToken
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.metadata_store import znodes
-from odradek.metadata_store.store import Create, MetadataStore, ensure_paths
+from odradek.metadata_store.store import Create, MetadataStore, Operation, ensure_paths
+from odradek.runtime import long_work
 from odradek.runtime.clock import ManualClock
+from odradek.runtime.steps import run_at_once
 from odradek.security.token.delegation_tokens import DelegationTokens
 
 NOW = 1_700_000_000_000
+RENEWERS = 9_000
 ALICE, BOB = "User:alice", "User:CN=bob,O=a b~*"
 
 
@@ -68,7 +74,7 @@ async def test_nodes_are_those_of_kafka(store: MetadataStore, nursery: trio.Nurs
     assert change.startswith("token_change_")
     notified = await store.get(f"/delegation_token/token_changes/{change}")
     assert notified.data == token.token_id.encode()
-    assert znodes.decode_delegation_token(node.data) == token
+    assert run_at_once(znodes.decode_delegation_token(node.data)) == token
 
 
 async def test_a_change_by_one_broker_is_known_to_another(
@@ -132,3 +138,51 @@ async def test_tokens_that_have_ended_are_removed(
     assert side.tokens.all == [long]
     await other.wait_until([long])
     assert await store.children("/delegation_token/tokens") == [long.token_id]
+
+
+async def test_tokens_of_many_renewers_take_turns(
+    store: MetadataStore, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "STEP_SECONDS", 0.0)
+    one, other = Side(store, nursery, 1), Side(store, nursery, 2)
+    await one.manager.start()
+    await other.manager.start()
+    renewers = tuple(f"User:x{number}" for number in range(RENEWERS))
+    work = Work()
+    nursery.start_soon(work.run)
+    with work.counted():
+        token = await one.manager.create(ALICE, ALICE, renewers, -1)
+        await other.wait_until([token])
+        secret = one.tokens.hmac(token.token_id)
+        renewed = await one.manager.alter(secret, lambda token: token._replace(expiry_ms=NOW + 1))
+        assert renewed is not None
+        await other.wait_until([renewed])
+    await work.check(tasks=2)
+
+
+async def test_a_token_is_not_read_while_it_is_changed(
+    store: MetadataStore, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read before would be taken up after: a token that is gone would be there again."""
+    side = Side(store, nursery)
+    await side.manager.start()
+    token = await side.manager.create(ALICE, ALICE, (), -1)
+    reads: list[list[str]] = []
+    get_many, multi = store.get_many, store.multi
+
+    async def noted_get(paths: list[str]) -> Any:
+        reads.append(paths)
+        return await get_many(paths)
+
+    async def read_meanwhile(operations: list[Operation]) -> Any:
+        nursery.start_soon(side.manager._load)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(reads) == 1
+        return await multi(operations)
+
+    monkeypatch.setattr(store, "get_many", noted_get)
+    monkeypatch.setattr(store, "multi", read_meanwhile)
+    await side.manager.alter(side.tokens.hmac(token.token_id), lambda present: None)
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(reads) == 2
+    assert side.tokens.all == []

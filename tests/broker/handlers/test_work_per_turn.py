@@ -7,7 +7,8 @@ not timed: a step is as short as it can be.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
 
 import pytest
 import trio
@@ -22,6 +23,7 @@ from odradek.protocol import messages
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import build_batch
 from odradek.runtime import long_work
+from odradek.runtime.rng import uuid_to_text
 from odradek.tools.benchmarks.worst.requests import SAME, UNKNOWN, Candidate, candidates
 from odradek.tools.benchmarks.worst.scene import Scene
 
@@ -30,6 +32,9 @@ from .conftest import Bench
 TOPIC = "orders"
 REQUEST_BYTES = 80_000
 PARTITIONS = 600
+STATE_BATCHES = 3000
+NAMES = 30_000
+PAIRS = 10_000
 FETCHED = 1500
 WORST: list[tuple[ApiKey, str]] = [
     (ApiKey.PRODUCE, "topic_data"),
@@ -226,6 +231,166 @@ async def test_what_coordinators_do_takes_turns_as_well(
     if naming == SAME:
         await bench.client.call(commit("g", 1), 8)
     await check_turns(bench, work, worst_request(api, array, scene, naming))
+
+
+async def begin_share_partition(bench: Bench) -> bytes:
+    """Have the states of partition 0 kept for group g; returns the topic's id."""
+    bench.authorize_by(lambda *what: True)
+    topic_id = await bench.create_topic(TOPIC)
+    key = f"g:{uuid_to_text(topic_id)}:0"
+    find = messages.FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
+    answer = await bench.client.call(find, 6)
+    assert answer.coordinators[0].error_code == ErrorCode.NONE
+    initialize = messages.InitializeShareGroupStateRequest
+    topic = initialize.InitializeStateData(
+        topic_id=topic_id, partitions=[initialize.PartitionData(partition=0, start_offset=0)]
+    )
+    answer = await bench.client.call(initialize(group_id="g", topics=[topic]), 0)
+    assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
+    return topic_id
+
+
+def state_batches(offsets: Iterable[int]) -> list[messages.WriteShareGroupStateRequest.StateBatch]:
+    """Records that are done with, none beside another."""
+    make = messages.WriteShareGroupStateRequest.StateBatch
+    return [
+        make(first_offset=2 * each, last_offset=2 * each, delivery_state=2, delivery_count=1)
+        for each in offsets
+    ]
+
+
+async def test_writes_of_states_of_a_share_partition_take_turns(bench: Bench, work: Work) -> None:
+    topic_id = await begin_share_partition(bench)
+    write = messages.WriteShareGroupStateRequest
+
+    def of_batches(*written: Iterable[int]) -> bytes:
+        partitions = [write.PartitionData(state_batches=state_batches(each)) for each in written]
+        topic = write.WriteStateData(topic_id=topic_id, partitions=partitions)
+        return frame_of(write(group_id="g", topics=[topic]), 1)
+
+    for written in ([reversed(range(STATE_BATCHES))], [[each] for each in range(PARTITIONS)]):
+        frame = of_batches(*written)
+        assert await answer_to(bench, of_batches([0]))
+        await trio.lowlevel.checkpoint()
+        with work.counted():
+            assert await answer_to(bench, frame)
+        await work.check(tasks=2)  # what appends, and what answers
+
+    read = messages.ReadShareGroupStateRequest
+    topic = read.ReadStateData(topic_id=topic_id, partitions=[read.PartitionData()])
+    request = read(group_id="g", topics=[topic])
+    with work.counted():
+        assert await answer_to(bench, frame_of(request, 0))
+    await work.check()
+    answer = await bench.client.call(request, 0)
+    (kept,) = answer.results[0].partitions
+    assert [each.first_offset for each in kept.state_batches] == [
+        2 * each for each in range(STATE_BATCHES)
+    ]
+
+
+def names(word: str, count: int) -> list[str]:
+    return [f"{word}{number}" for number in range(count)]
+
+
+def consumer_heartbeat(epoch: int, topics: list[str] | None, rack: str) -> Any:
+    return messages.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000,
+        rack_id=rack,
+        subscribed_topic_names=topics,
+        topic_partitions=[],
+    )
+
+
+def share_heartbeat(epoch: int, topics: list[str] | None, rack: str) -> Any:
+    return messages.ShareGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=epoch,
+        rack_id=rack,
+        subscribed_topic_names=topics,
+    )
+
+
+@pytest.mark.parametrize("heartbeat", [consumer_heartbeat, share_heartbeat])
+async def test_heartbeats_of_members_that_read_very_many_topics_take_turns(
+    bench: Bench, work: Work, heartbeat: Callable[[int, list[str] | None, str], Any]
+) -> None:
+    await find_coordinators(bench)
+    answer = await bench.client.call(heartbeat(0, names("warm", NAMES), "a"), 1)
+    # What the last says is short, and what is stored then is not.
+    for topics, rack in ((names("u", NAMES), "a"), (None, "b")):
+        assert answer.error_code == ErrorCode.NONE
+        request = heartbeat(answer.member_epoch, topics, rack)
+        api_key = type(request).api_key
+        body = b"".join(type(request).encoder(1)(request))
+        with work.counted():
+            bench.client.send_encoded(body, 1, api_key)
+            answer = await bench.client.receive(api_key, 1)
+        await work.check(tasks=2)  # what decodes, and what goes on with it
+    assert answer.error_code == ErrorCode.NONE
+
+
+streams = messages.StreamsGroupHeartbeatRequest
+
+
+def pairs(count: int) -> list[messages.StreamsGroupHeartbeatRequest.KeyValue]:
+    return [streams.KeyValue(key=name, value="v") for name in names("k", count)]
+
+
+@pytest.mark.parametrize(
+    ("tags", "subtopology"),
+    [
+        (pairs(PAIRS), streams.Subtopology(subtopology_id="0", source_topics=[TOPIC])),
+        ([], streams.Subtopology(subtopology_id="0", source_topics=names("u", NAMES))),
+        (
+            [],
+            streams.Subtopology(
+                subtopology_id="0",
+                source_topics=[TOPIC],
+                repartition_sink_topics=names("u", NAMES),
+            ),
+        ),
+        (
+            [],
+            streams.Subtopology(
+                subtopology_id="0",
+                source_topics=[TOPIC],
+                state_changelog_topics=[streams.TopicInfo(name="log", topic_configs=pairs(PAIRS))],
+            ),
+        ),
+    ],
+    ids=["tags", "sources", "sinks", "configs"],
+)
+async def test_heartbeats_of_members_with_large_topologies_take_turns(
+    bench: Bench,
+    work: Work,
+    tags: list[messages.StreamsGroupHeartbeatRequest.KeyValue],
+    subtopology: messages.StreamsGroupHeartbeatRequest.Subtopology,
+) -> None:
+    await bench.create_topic(TOPIC)
+    await find_coordinators(bench)
+    for group_id in ("first", "second"):
+        request = streams(
+            group_id=group_id,
+            member_id="m",
+            rebalance_timeout_ms=60_000,
+            topology=streams.Topology(subtopologies=[subtopology]),
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            process_id="p",
+            client_tags=tags,
+        )
+        body = b"".join(streams.encoder(0)(request))
+        with work.counted():
+            bench.client.send_encoded(body, 0, ApiKey.STREAMS_GROUP_HEARTBEAT)
+            answer = await bench.client.receive(ApiKey.STREAMS_GROUP_HEARTBEAT, 0)
+        assert answer.error_code == ErrorCode.NONE
+    await work.check(tasks=2)  # what decodes, and what goes on with it
 
 
 def commit(group_id: str, count: int) -> messages.OffsetCommitRequest:

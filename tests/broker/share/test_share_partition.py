@@ -29,6 +29,7 @@ from odradek.broker.share.share_partition import (
 from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.share.operations import StateBatch
 from odradek.coordinator.share.share_state import combine
+from odradek.runtime.steps import run_at_once
 
 MEMBERS = ("a", "b", "c")
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
@@ -327,7 +328,7 @@ class SharePartitionHistory(RuleBasedStateMachine):
 
     def store(self, write: StateWrite) -> None:
         self.stored_start = max(self.stored_start, write.start_offset)
-        self.stored = combine(self.stored, write.batches, self.stored_start)
+        self.stored = run_at_once(combine(self.stored, write.batches, self.stored_start))
 
     def is_available(self, offset: int) -> bool:
         record = self.model.get(offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from support.simulation import Break, first_seed_that_fails, require_same_trace
@@ -13,7 +13,8 @@ from odradek.broker.share.share_partition import SharePartition
 from odradek.broker.share.share_partition_manager import LedSharePartition, SharePartitionManager
 from odradek.broker.share.share_sessions import ShareSessionCache
 from odradek.coordinator.share import share_state
-from odradek.coordinator.share.operations import StateAnswer
+from odradek.coordinator.share.operations import StateAnswer, StateBatch
+from odradek.runtime.steps import Steps
 from odradek.tools.simulation.checkers.invariants import InvariantBroken
 from odradek.tools.simulation.share.simulator import run_seed
 
@@ -65,7 +66,20 @@ def test_a_seed_replays_the_same_in_every_process() -> None:
 
 
 def the_last_write_counts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(share_state, "_rank", lambda batch: 0)
+    combine = share_state.combine
+
+    def combine_last(
+        before: Sequence[StateBatch], updates: Sequence[StateBatch], start_offset: int
+    ) -> Steps[Sequence[StateBatch]]:
+        said = {
+            offset: each[2:]
+            for each in (*before, *updates)
+            for offset in range(each.first_offset, each.last_offset + 1)
+        }
+        singles = [StateBatch(offset, offset, *stand) for offset, stand in said.items()]
+        return combine((), singles, start_offset)
+
+    patch.setattr(share_state, "combine", combine_last)
 
 
 def failed_writes_are_stored(patch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,7 @@ class SharingBroker:
         message = request.message
         api_key = type(message).api_key
         answers: dict[SharePartitionKey, StateAnswer] = {}
-        (operation,) = operations_in(api_key, message)
+        (operation,) = run_at_once(operations_in(api_key, message))
 
         def answered(answer: StateAnswer) -> None:
             answers[operation.key] = answer
