@@ -14,11 +14,12 @@ from starlette.routing import Route
 from ...client.producer.partitioner import partition_of_key
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.records.control import parse_end_transaction_marker
+from ..cluster.gathering import gather
 from ..context import ConsoleContext, context_of
 from ..explaining import HANDLED, explain
 from ..parameters import ParameterError, Parameters, parse_time_ms
 from ..records.matching import Filter, WhereError, parse_where
-from ..records.payload import WAYS, by_schema, preview, preview_by_schema, shown_as
+from ..records.payload import WAYS, by_schema, is_json, preview, preview_by_schema, shown_as
 from ..records.reading import (
     Bounds,
     Found,
@@ -27,6 +28,7 @@ from ..records.reading import (
     iter_positions,
     write_positions,
 )
+from ..records.schema_values import RecordTexts
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -130,7 +132,7 @@ async def browse(request: Request) -> Response:
     try:
         reader = reader_of(context, topic, look)
         async with _readers(request).looks:
-            bounds = await reader.bounds(partitions_of(topic, look))
+            bounds = await reader.bounds(partitions_of(context, topic, look))
             found = await _find(reader, look, bounds)
     except ParameterError as error:
         problem = f"{error}."
@@ -174,7 +176,7 @@ def _page(
     )
 
 
-def partitions_of(topic: Topic, look: Look) -> list[int]:
+def partitions_of(context: ConsoleContext, topic: Topic, look: Look) -> list[int]:
     """The partitions that are read: those that have a leader. Raises ParameterError."""
     led = [each.partition_index for each in topic.partitions if each.leader_id >= 0]
     if look.partition is not None:
@@ -183,13 +185,19 @@ def partitions_of(topic: Topic, look: Look) -> list[int]:
                 f"partition {look.partition} is none of the topic's, or has no leader for now"
             )
         return [look.partition]
-    if look.key and not look.text:
+    if look.key and not look.text and not _may_be_json_of_schema(context, topic, look.key):
         return [
             index
             for index in led
             if index == partition_of_key(look.key.encode(), len(topic.partitions))
         ]
     return led[:PARTITIONS_MAX]
+
+
+def _may_be_json_of_schema(context: ConsoleContext, topic: Topic, key: str) -> bool:
+    """Whether a key may be meant that a schema reads so: of its bytes, which say in which partition
+    it is, only the serializer knew, such as by which version of the schema they were written."""
+    return context.schemas.keys.knows(topic.name or "") and is_json(key)
 
 
 def reader_of(context: ConsoleContext, topic: Topic, look: Look) -> RecordReader:
@@ -246,23 +254,35 @@ class Row(NamedTuple):
 
 async def rows_of(context: ConsoleContext, topic: str, found: Sequence[FoundRecord]) -> list[Row]:
     """What a table shows of records."""
-    texts = await context.schemas.texts(topic, [each.payload for each in found])
-    return [row_of(each, text) for each, text in zip(found, texts, strict=True)]
+    texts = await _texts_of(context, topic, found)
+    return [row_of(each, *both) for each, both in zip(found, texts, strict=True)]
 
 
-def row_of(found: FoundRecord, text: str | None = None) -> Row:
+async def _texts_of(
+    context: ConsoleContext, topic: str, found: Sequence[FoundRecord]
+) -> list[RecordTexts]:
+    """The JSON of keys and values, where schemas say what they are."""
+    keys, values = await gather(
+        lambda: context.schemas.keys.texts(topic, [each.key for each in found]),
+        lambda: context.schemas.values.texts(topic, [each.value for each in found]),
+    )
+    return list(map(RecordTexts, keys, values))
+
+
+def row_of(found: FoundRecord, key: str | None = None, value: str | None = None) -> Row:
     """What a table shows of a record.
 
     Args:
-        text: the JSON of its value, if a schema says what it is.
+        key: the JSON of its key, if a schema says what it is.
+        value: the JSON of its value, likewise.
     """
     record = found.record
     return Row(
         found.partition,
         found.offset,
         record.timestamp,
-        preview(record.key),
-        preview(record.value) if text is None else preview_by_schema(record.value or b"", text),
+        preview(record.key) if key is None else preview_by_schema(record.key or b"", key),
+        preview(record.value) if value is None else preview_by_schema(record.value or b"", value),
         len(record.headers),
         len(record.key or b"") + len(record.value or b""),
         marker_of(found),
@@ -292,12 +312,14 @@ async def show(request: Request) -> Response:
     found = await _read(context, request)
     way = parameters.choice("as", WAYS)
     record = found.record
-    value = shown_as(record.value, way)
-    if record.value and way in ("auto", "json"):
-        (text,) = await context.schemas.texts(name, [found.payload])
-        if text is not None:
-            remark = context.schemas.remark(name, record.value)
-            value = by_schema(record.value, text, remark)
+    key, value = shown_as(record.key, way), shown_as(record.value, way)
+    if way in ("auto", "json"):
+        (texts,) = await _texts_of(context, name, [found])
+        if record.key is not None and texts.key is not None:
+            key = by_schema(record.key, texts.key, context.schemas.keys.remark(name, record.key))
+        if record.value is not None and texts.value is not None:
+            remark = context.schemas.values.remark(name, record.value)
+            value = by_schema(record.value, texts.value, remark)
     return context.render.page(
         request,
         "_record.html" if "hx-request" in request.headers else "record.html",
@@ -309,7 +331,7 @@ async def show(request: Request) -> Response:
         partition=found.partition,
         batch=found.batch,
         marker=marker_of(found),
-        key=shown_as(record.key, way),
+        key=key,
         value=value,
         headers=[(header, preview(payload)) for header, payload in record.headers[:HEADERS_MAX]],
         headers_cut=max(len(record.headers) - HEADERS_MAX, 0),
@@ -406,7 +428,7 @@ async def follow(request: Request) -> Response:
     if readers.followers >= FOLLOWERS_MAX:
         raise ParameterError(f"there are {FOLLOWERS_MAX} pages that follow already; close some")
     reader = reader_of(context, topic, look)
-    partitions = partitions_of(topic, look)
+    partitions = partitions_of(context, topic, look)
     bounds = await reader.bounds(partitions)
 
     async def events() -> AsyncIterator[str]:
