@@ -16,7 +16,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...protocol.records.control import parse_end_transaction_marker
 from ..cluster.gathering import gather
 from ..context import ConsoleContext, context_of
-from ..explaining import HANDLED, explain
+from ..explaining import HANDLED, NOBODY_ANSWERS, explain
 from ..parameters import ParameterError, Parameters, parse_time_ms
 from ..records.matching import Filter, WhereError, parse_where
 from ..records.payload import WAYS, by_schema, is_json, preview, preview_by_schema, shown_as
@@ -431,30 +431,42 @@ async def follow(request: Request) -> Response:
     partitions = partitions_of(context, topic, look)
     bounds = await reader.bounds(partitions)
 
+    at = {index: each.end for index, each in bounds.items()}
+
     async def events() -> AsyncIterator[str]:
         readers.followers += 1
+        is_explained = False
         try:
-            async for found, skipped in _new_records(reader, bounds, filter_):
-                yield _event(
-                    context.render.text(
-                        request,
-                        "_rows.html",
-                        rows=await rows_of(context, topic.name or "", found),
-                        topic=topic,
-                        skipped=skipped,
-                        is_fresh=True,
+            while True:
+                try:
+                    async for found, skipped in _new_records(reader, at, filter_):
+                        is_explained = False
+                        yield _event(
+                            context.render.text(
+                                request,
+                                "_rows.html",
+                                rows=await rows_of(context, topic.name or "", found),
+                                topic=topic,
+                                skipped=skipped,
+                                is_fresh=True,
+                            )
+                            if found or skipped
+                            else ""
+                        )
+                except HANDLED as error:
+                    explanation = explain(error, context.settings.cluster)
+                    passes = explanation.status == NOBODY_ANSWERS
+                    yield _event(
+                        ""
+                        if passes and is_explained
+                        else context.render.text(
+                            request, "_follow_end.html", advice=explanation.advice, passes=passes
+                        )
                     )
-                    if found or skipped
-                    else ""
-                )
-        except HANDLED as error:
-            yield _event(
-                context.render.text(
-                    request,
-                    "_follow_end.html",
-                    advice=explain(error, context.settings.cluster).advice,
-                )
-            )
+                    if not passes:
+                        return
+                    is_explained = True
+                    await trio.sleep(FOLLOW_PAUSE_SECONDS)
         finally:
             readers.followers -= 1
 
@@ -464,23 +476,28 @@ async def follow(request: Request) -> Response:
 
 
 async def _new_records(
-    reader: RecordReader, bounds: Mapping[int, Bounds], filter_: Filter
+    reader: RecordReader, at: dict[int, int], filter_: Filter
 ) -> AsyncIterator[tuple[list[FoundRecord], int]]:
     """New records as they come, the youngest first, and how many were passed over; nothing now
-    and then, so that it is noticed when nobody listens any more."""
-    at = {index: each.end for index, each in bounds.items()}
+    and then, so that it is noticed when nobody listens any more.
+
+    Args:
+        at: where each partition is read from; it is kept as far as records have been yielded, so
+            that whoever begins again after a failure misses none.
+    """
     quiet = 0
     while True:
         now = await reader.bounds(at)
+        begin = dict(at)
         skipped = 0
         for index, each in now.items():
             # What comes faster than anybody reads is passed over, and never piles up.
             newest = max(each.end - FOLLOW_ROWS_MAX, each.start)
-            if filter_.is_empty and at[index] < newest:
-                skipped += newest - at[index]
-                at[index] = newest
-        found = await reader.forwards(now, at, filter_, FOLLOW_ROWS_MAX)
-        at = found.positions
+            if filter_.is_empty and begin[index] < newest:
+                skipped += newest - begin[index]
+                begin[index] = newest
+        found = await reader.forwards(now, begin, filter_, FOLLOW_ROWS_MAX)
+        at |= found.positions
         if found.records or skipped:
             quiet = 0
             yield list(reversed(found.records)), skipped
