@@ -11,12 +11,13 @@ import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from ..client.errors import ClientError
 from .cluster_map import Moves
 from .context import context_of, make_context
-from .explaining import HANDLED, Explanation, explain
+from .explaining import HANDLED, NOBODY_ANSWERS, Explanation, explain
 from .guard import Guard
 from .pages import (
     access,
@@ -45,6 +46,10 @@ logger = logging.getLogger(__name__)
 Endpoint = Callable[["Request"], Awaitable[Response]]
 
 YEAR_SECONDS = 365 * 86_400
+PAGE_SECONDS_MAX = 15
+"""A page waits no longer, however many of the cluster's answers it needs: as long as for metadata
+and one answer. What was asked for by a form is not given up, for nobody would know what became
+of it."""
 
 
 def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nursery) -> ASGIApp:
@@ -55,19 +60,22 @@ def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nurse
         client: is open, and stays so.
         nursery: where answers are read anew while pages are made.
     """
+    pages = [
+        *login.ROUTES,
+        *overview.ROUTES,
+        *topics.ROUTES,
+        *records_pages.ROUTES,
+        *groups.ROUTES,
+        *brokers.ROUTES,
+        *produce.ROUTES,
+        *transactions.ROUTES,
+        *access.ROUTES,
+        *storage.ROUTES,
+        *test_broker.ROUTES,
+    ]
     app = Starlette(
         routes=[
-            *login.ROUTES,
-            *overview.ROUTES,
-            *topics.ROUTES,
-            *records_pages.ROUTES,
-            *groups.ROUTES,
-            *brokers.ROUTES,
-            *produce.ROUTES,
-            *transactions.ROUTES,
-            *access.ROUTES,
-            *storage.ROUTES,
-            *test_broker.ROUTES,
+            *map(in_time, pages),
             Mount("/static", _Assets(directory=str(files(__package__).joinpath("static")))),
         ],
         exception_handlers={
@@ -83,6 +91,20 @@ def make_app(settings: ConsoleSettings, client: KafkaClient, nursery: trio.Nurse
     context = app.state.context = make_context(settings, client, guard.pass_, nursery)
     nursery.start_soon(trio.to_thread.run_sync, context.render.load_templates)
     return guard
+
+
+def in_time(route: Route) -> Route:
+    """A page that says so where nobody answers for too long; what is no page, as it is."""
+    endpoint: Endpoint = route.endpoint
+    if route.methods is None or "GET" not in route.methods:
+        return route
+
+    async def answer(request: Request) -> Response:
+        with trio.move_on_after(PAGE_SECONDS_MAX):
+            return await endpoint(request)
+        raise ClientError(f"the brokers' answers did not all come within {PAGE_SECONDS_MAX} s")
+
+    return Route(route.path, answer, methods=["GET"])
 
 
 class _Assets(StaticFiles):
@@ -133,4 +155,5 @@ def _page(request: Request, explanation: Explanation) -> Response:
         section="",
         title=explanation.title,
         advice=explanation.advice,
+        is_passing=explanation.status == NOBODY_ANSWERS and request.method == "GET",
     )

@@ -13,7 +13,7 @@ from .cluster.rates import WriteRates
 from .cluster.storage_reader import StorageReader
 from .cluster.traffic import TrafficReader
 from .guard import Pass
-from .records.schema_values import SchemaValues
+from .records.schema_values import RecordSchemas, SchemaValues
 from .rendering import Renderer
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ConsoleContext(NamedTuple):
     storage: StorageReader
     rates: WriteRates
     traffic: TrafficReader | None
-    schemas: SchemaValues
+    schemas: RecordSchemas
     render: Renderer
     pass_: Pass
 
@@ -69,7 +69,10 @@ def make_context(
         StorageReader(client, partitions, nursery),
         WriteRates(client, cluster),
         TrafficReader(settings.metrics, client.clock) if settings.metrics else None,
-        SchemaValues(settings.schemas, settings.registry),
+        RecordSchemas(
+            SchemaValues("key", settings.key_schemas, settings.registry),
+            SchemaValues("value", settings.schemas, settings.registry),
+        ),
         Renderer(settings),
         pass_,
     )

@@ -25,6 +25,9 @@ class Explanation(NamedTuple):
     advice: str
 
 
+NOBODY_ANSWERS = 503
+"""The status of what may pass by itself."""
+
 NOT_THERE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
         "There is no such topic",
@@ -102,7 +105,7 @@ def explain(error: BaseException, cluster: str) -> Explanation:
     if isinstance(error, PeerProtocolError | ProtocolError | EncodeError):
         return Explanation(502, "The answer could not be read", f"{error}.")
     return Explanation(
-        503,
+        NOBODY_ANSWERS,
         "No broker answers",
         f"The console looks for the cluster at {cluster}, and goes on trying. If nothing runs "
         f"there, start it; `odradek serve` does. What was seen last: {error or type(error)}.",

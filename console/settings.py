@@ -18,8 +18,9 @@ class ConsoleSettings(NamedTuple):
         token: what visitors must know; None: nothing, which is for the loopback interface only.
         names: further names that it is reached by, as a browser's Host header has them.
         control: the URL of a test broker's control channel; None: it is no test broker.
-        registry: the URL of a schema registry, which knows what values are.
+        registry: the URL of a schema registry, which knows what keys and values are.
         schemas: of topics whose values have no header.
+        key_schemas: of topics whose keys have no header.
         metrics: the URLs of brokers' metrics, as Prometheus reads them.
         cluster: what the cluster was called on the command line, to name it in errors.
     """
@@ -34,3 +35,4 @@ class ConsoleSettings(NamedTuple):
     metrics: tuple[str, ...] = ()
     cluster: str = ""
     schemas: tuple[TopicSchema, ...] = ()
+    key_schemas: tuple[TopicSchema, ...] = ()

@@ -21,13 +21,13 @@ class PassedOption(NamedTuple):
     @property
     def name(self) -> str:
         """The attribute that a parser keeps its value in."""
-        return self.flag.removeprefix("--")
+        return self.flag.removeprefix("--").replace("-", "_")
 
 
 REGISTRY = PassedOption(
     "--registry",
     "URL",
-    "A schema registry, to show values in Avro, Protobuf and JSON Schema as JSON "
+    "A schema registry, to show keys and values in Avro, Protobuf and JSON Schema as JSON "
     "(needs odradek[schemas]).",
 )
 SCHEMA = PassedOption(
@@ -37,4 +37,10 @@ SCHEMA = PassedOption(
     "(of which FILE:MESSAGE names a message); may be repeated (needs odradek[schemas]).",
     is_repeated=True,
 )
-PASSED_ON = (REGISTRY, SCHEMA)
+KEY_SCHEMA = PassedOption(
+    "--key-schema",
+    "TOPIC=FILE",
+    "As --schema, for the keys of a topic; may be repeated.",
+    is_repeated=True,
+)
+PASSED_ON = (REGISTRY, SCHEMA, KEY_SCHEMA)

@@ -9,7 +9,7 @@ import typer
 from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, bootstrap_addresses
 from ..common.errors import fail
-from ..common.passed_options import REGISTRY, SCHEMA
+from ..common.passed_options import KEY_SCHEMA, REGISTRY, SCHEMA, PassedOption
 
 if TYPE_CHECKING:
     import socket
@@ -71,6 +71,10 @@ def console(
         list[str] | None,
         typer.Option(SCHEMA.flag, metavar=SCHEMA.metavar, help=SCHEMA.help),
     ] = None,
+    key_schema: Annotated[
+        list[str] | None,
+        typer.Option(KEY_SCHEMA.flag, metavar=KEY_SCHEMA.metavar, help=KEY_SCHEMA.help),
+    ] = None,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -129,7 +133,8 @@ def console(
     for url in metrics or ():
         if not url.startswith(("http://", "https://")):
             fail(f"{url!r} is no address of metrics; write http://HOST:PORT/metrics")
-    schemas = _schemas_of(schema or ())
+    schemas = _schemas_of(SCHEMA, schema or ())
+    key_schemas = _schemas_of(KEY_SCHEMA, key_schema or ())
     connection = connection_settings(command_config, _client_defaults())
     addresses = bootstrap_addresses(bootstrap_server, connection)
     settings = ConsoleSettings(
@@ -143,6 +148,7 @@ def console(
         tuple(metrics or ()),
         ",".join(addresses),
         schemas,
+        key_schemas,
     )
     try:
         sockets = bind(settings)
@@ -163,7 +169,7 @@ def listen_address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _schemas_of(texts: Sequence[str]) -> tuple[TopicSchema, ...]:
+def _schemas_of(option: PassedOption, texts: Sequence[str]) -> tuple[TopicSchema, ...]:
     """The topics and their schemas. CommandError for what cannot be read by."""
     from ...console.records.schema_values import topic_schema
     from ...schemas.errors import SchemaError
@@ -171,7 +177,7 @@ def _schemas_of(texts: Sequence[str]) -> tuple[TopicSchema, ...]:
     try:
         return tuple(map(topic_schema, texts))
     except SchemaError as error:
-        fail(f"--schema: {error}")
+        fail(f"{option.flag}: {error}")
 
 
 def _client_defaults() -> ClientSettings:

@@ -13,7 +13,7 @@ from ...client.producer.partitioner import partition_of_key
 from ...client.producer.producer import Producer
 from ...client.producer.settings import ProducerSettings
 from ...common.record_json import OutgoingRecord, RecordJsonError, record_from_json
-from ..context import ConsoleContext, context_of
+from ..context import context_of
 from ..forms import FILE_BYTES_MAX, FORM_BYTES_MAX, done, read_file_form, read_form
 from ..parameters import ParameterError, Parameters
 from ..rendering import make_url
@@ -21,6 +21,8 @@ from ..rendering import make_url
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from ..records.schema_values import Part, SchemaValues
 
 HEADERS_MAX: Final = 100
 DELIVERY_MS_MAX: Final = 10_000
@@ -42,7 +44,8 @@ async def show(request: Request) -> Response:
         tab="produce",
         written=Parameters(request.query_params).optional_number("written"),
         file_bytes_max=FILE_BYTES_MAX,
-        schema=context.schemas.source(topic.name or ""),
+        key_schema=context.schemas.keys.source(topic.name or ""),
+        schema=context.schemas.values.source(topic.name or ""),
     )
 
 
@@ -52,8 +55,11 @@ async def send(request: Request) -> Response:
     context = context_of(request)
     name = request.path_params["topic"]
     topic = await context.cluster.topic(name)
-    key = None if form.flag("no_key") else payload_of(form, "key")
-    value = await _value_of(context, name, form)
+    key, value = None, None
+    if not form.flag("no_key"):
+        key = await _part_of(form, "key", context.schemas.keys, name)
+    if not form.flag("tombstone"):
+        value = await _part_of(form, "value", context.schemas.values, name)
     count = len(topic.partitions)
     partition = form.optional_number("partition", 0, count - 1)
     if partition is None:
@@ -120,18 +126,16 @@ def records_of(content: bytes) -> list[OutgoingRecord]:
     return records
 
 
-async def _value_of(context: ConsoleContext, topic: str, form: Parameters) -> bytes | None:
-    """The bytes of a record's value, which may be written as JSON that a schema encodes.
+async def _part_of(form: Parameters, part: Part, schemas: SchemaValues, topic: str) -> bytes:
+    """The bytes of a record's key or value, which may be written as JSON that a schema encodes.
 
     Raises:
         ParameterError: a field is not what it should be.
         SchemaError, ValueEncodingError: the schema does not allow it, or is not to be had.
     """
-    if form.flag("tombstone"):
-        return None
-    if form.text("value_as") == "schema":
-        return await context.schemas.encode(topic, form.text("value", "", FORM_BYTES_MAX))
-    return payload_of(form, "value")
+    if form.text(f"{part}_as") == "schema":
+        return await schemas.encode(topic, form.text(part, "", FORM_BYTES_MAX))
+    return payload_of(form, part)
 
 
 def payload_of(form: Parameters, name: str) -> bytes:

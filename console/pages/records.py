@@ -14,11 +14,12 @@ from starlette.routing import Route
 from ...client.producer.partitioner import partition_of_key
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.records.control import parse_end_transaction_marker
+from ..cluster.gathering import gather
 from ..context import ConsoleContext, context_of
-from ..explaining import HANDLED, explain
+from ..explaining import HANDLED, NOBODY_ANSWERS, explain
 from ..parameters import ParameterError, Parameters, parse_time_ms
 from ..records.matching import Filter, WhereError, parse_where
-from ..records.payload import WAYS, by_schema, preview, preview_by_schema, shown_as
+from ..records.payload import WAYS, by_schema, is_json, preview, preview_by_schema, shown_as
 from ..records.reading import (
     Bounds,
     Found,
@@ -27,6 +28,7 @@ from ..records.reading import (
     iter_positions,
     write_positions,
 )
+from ..records.schema_values import RecordTexts
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -130,7 +132,7 @@ async def browse(request: Request) -> Response:
     try:
         reader = reader_of(context, topic, look)
         async with _readers(request).looks:
-            bounds = await reader.bounds(partitions_of(topic, look))
+            bounds = await reader.bounds(partitions_of(context, topic, look))
             found = await _find(reader, look, bounds)
     except ParameterError as error:
         problem = f"{error}."
@@ -174,7 +176,7 @@ def _page(
     )
 
 
-def partitions_of(topic: Topic, look: Look) -> list[int]:
+def partitions_of(context: ConsoleContext, topic: Topic, look: Look) -> list[int]:
     """The partitions that are read: those that have a leader. Raises ParameterError."""
     led = [each.partition_index for each in topic.partitions if each.leader_id >= 0]
     if look.partition is not None:
@@ -183,13 +185,19 @@ def partitions_of(topic: Topic, look: Look) -> list[int]:
                 f"partition {look.partition} is none of the topic's, or has no leader for now"
             )
         return [look.partition]
-    if look.key and not look.text:
+    if look.key and not look.text and not _may_be_json_of_schema(context, topic, look.key):
         return [
             index
             for index in led
             if index == partition_of_key(look.key.encode(), len(topic.partitions))
         ]
     return led[:PARTITIONS_MAX]
+
+
+def _may_be_json_of_schema(context: ConsoleContext, topic: Topic, key: str) -> bool:
+    """Whether a key may be meant that a schema reads so: of its bytes, which say in which partition
+    it is, only the serializer knew, such as by which version of the schema they were written."""
+    return context.schemas.keys.knows(topic.name or "") and is_json(key)
 
 
 def reader_of(context: ConsoleContext, topic: Topic, look: Look) -> RecordReader:
@@ -246,23 +254,35 @@ class Row(NamedTuple):
 
 async def rows_of(context: ConsoleContext, topic: str, found: Sequence[FoundRecord]) -> list[Row]:
     """What a table shows of records."""
-    texts = await context.schemas.texts(topic, [each.payload for each in found])
-    return [row_of(each, text) for each, text in zip(found, texts, strict=True)]
+    texts = await _texts_of(context, topic, found)
+    return [row_of(each, *both) for each, both in zip(found, texts, strict=True)]
 
 
-def row_of(found: FoundRecord, text: str | None = None) -> Row:
+async def _texts_of(
+    context: ConsoleContext, topic: str, found: Sequence[FoundRecord]
+) -> list[RecordTexts]:
+    """The JSON of keys and values, where schemas say what they are."""
+    keys, values = await gather(
+        lambda: context.schemas.keys.texts(topic, [each.key for each in found]),
+        lambda: context.schemas.values.texts(topic, [each.value for each in found]),
+    )
+    return list(map(RecordTexts, keys, values))
+
+
+def row_of(found: FoundRecord, key: str | None = None, value: str | None = None) -> Row:
     """What a table shows of a record.
 
     Args:
-        text: the JSON of its value, if a schema says what it is.
+        key: the JSON of its key, if a schema says what it is.
+        value: the JSON of its value, likewise.
     """
     record = found.record
     return Row(
         found.partition,
         found.offset,
         record.timestamp,
-        preview(record.key),
-        preview(record.value) if text is None else preview_by_schema(record.value or b"", text),
+        preview(record.key) if key is None else preview_by_schema(record.key or b"", key),
+        preview(record.value) if value is None else preview_by_schema(record.value or b"", value),
         len(record.headers),
         len(record.key or b"") + len(record.value or b""),
         marker_of(found),
@@ -292,12 +312,14 @@ async def show(request: Request) -> Response:
     found = await _read(context, request)
     way = parameters.choice("as", WAYS)
     record = found.record
-    value = shown_as(record.value, way)
-    if record.value and way in ("auto", "json"):
-        (text,) = await context.schemas.texts(name, [found.payload])
-        if text is not None:
-            remark = context.schemas.remark(name, record.value)
-            value = by_schema(record.value, text, remark)
+    key, value = shown_as(record.key, way), shown_as(record.value, way)
+    if way in ("auto", "json"):
+        (texts,) = await _texts_of(context, name, [found])
+        if record.key is not None and texts.key is not None:
+            key = by_schema(record.key, texts.key, context.schemas.keys.remark(name, record.key))
+        if record.value is not None and texts.value is not None:
+            remark = context.schemas.values.remark(name, record.value)
+            value = by_schema(record.value, texts.value, remark)
     return context.render.page(
         request,
         "_record.html" if "hx-request" in request.headers else "record.html",
@@ -309,7 +331,7 @@ async def show(request: Request) -> Response:
         partition=found.partition,
         batch=found.batch,
         marker=marker_of(found),
-        key=shown_as(record.key, way),
+        key=key,
         value=value,
         headers=[(header, preview(payload)) for header, payload in record.headers[:HEADERS_MAX]],
         headers_cut=max(len(record.headers) - HEADERS_MAX, 0),
@@ -406,33 +428,45 @@ async def follow(request: Request) -> Response:
     if readers.followers >= FOLLOWERS_MAX:
         raise ParameterError(f"there are {FOLLOWERS_MAX} pages that follow already; close some")
     reader = reader_of(context, topic, look)
-    partitions = partitions_of(topic, look)
+    partitions = partitions_of(context, topic, look)
     bounds = await reader.bounds(partitions)
+
+    at = {index: each.end for index, each in bounds.items()}
 
     async def events() -> AsyncIterator[str]:
         readers.followers += 1
+        is_explained = False
         try:
-            async for found, skipped in _new_records(reader, bounds, filter_):
-                yield _event(
-                    context.render.text(
-                        request,
-                        "_rows.html",
-                        rows=await rows_of(context, topic.name or "", found),
-                        topic=topic,
-                        skipped=skipped,
-                        is_fresh=True,
+            while True:
+                try:
+                    async for found, skipped in _new_records(reader, at, filter_):
+                        is_explained = False
+                        yield _event(
+                            context.render.text(
+                                request,
+                                "_rows.html",
+                                rows=await rows_of(context, topic.name or "", found),
+                                topic=topic,
+                                skipped=skipped,
+                                is_fresh=True,
+                            )
+                            if found or skipped
+                            else ""
+                        )
+                except HANDLED as error:
+                    explanation = explain(error, context.settings.cluster)
+                    passes = explanation.status == NOBODY_ANSWERS
+                    yield _event(
+                        ""
+                        if passes and is_explained
+                        else context.render.text(
+                            request, "_follow_end.html", advice=explanation.advice, passes=passes
+                        )
                     )
-                    if found or skipped
-                    else ""
-                )
-        except HANDLED as error:
-            yield _event(
-                context.render.text(
-                    request,
-                    "_follow_end.html",
-                    advice=explain(error, context.settings.cluster).advice,
-                )
-            )
+                    if not passes:
+                        return
+                    is_explained = True
+                    await trio.sleep(FOLLOW_PAUSE_SECONDS)
         finally:
             readers.followers -= 1
 
@@ -442,23 +476,28 @@ async def follow(request: Request) -> Response:
 
 
 async def _new_records(
-    reader: RecordReader, bounds: Mapping[int, Bounds], filter_: Filter
+    reader: RecordReader, at: dict[int, int], filter_: Filter
 ) -> AsyncIterator[tuple[list[FoundRecord], int]]:
     """New records as they come, the youngest first, and how many were passed over; nothing now
-    and then, so that it is noticed when nobody listens any more."""
-    at = {index: each.end for index, each in bounds.items()}
+    and then, so that it is noticed when nobody listens any more.
+
+    Args:
+        at: where each partition is read from; it is kept as far as records have been yielded, so
+            that whoever begins again after a failure misses none.
+    """
     quiet = 0
     while True:
         now = await reader.bounds(at)
+        begin = dict(at)
         skipped = 0
         for index, each in now.items():
             # What comes faster than anybody reads is passed over, and never piles up.
             newest = max(each.end - FOLLOW_ROWS_MAX, each.start)
-            if filter_.is_empty and at[index] < newest:
-                skipped += newest - at[index]
-                at[index] = newest
-        found = await reader.forwards(now, at, filter_, FOLLOW_ROWS_MAX)
-        at = found.positions
+            if filter_.is_empty and begin[index] < newest:
+                skipped += newest - begin[index]
+                begin[index] = newest
+        found = await reader.forwards(now, begin, filter_, FOLLOW_ROWS_MAX)
+        at |= found.positions
         if found.records or skipped:
             quiet = 0
             yield list(reversed(found.records)), skipped

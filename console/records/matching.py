@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ...protocol.records import Record
+from .schema_values import NO_TEXTS, RecordTexts
 
 COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "!=": operator.ne,
@@ -88,8 +89,8 @@ class Filter(NamedTuple):
     """All of it must hold; what is None or empty is not looked at.
 
     Attributes:
-        text: in the key or the value, in any case of ASCII's letters.
-        key: the whole key.
+        text: in the key or the value, or in their JSON, in any case of ASCII's letters.
+        key: the whole key, or its JSON.
         header: its name, or NAME=VALUE.
         where: of the value.
     """
@@ -104,20 +105,24 @@ class Filter(NamedTuple):
         """Whether every record matches."""
         return self == Filter()
 
-    def matches(self, record: Record, text: str | None = None) -> bool:
+    def matches(self, record: Record, texts: RecordTexts = NO_TEXTS) -> bool:
         """Whether a record is to be shown.
 
         Args:
             record: with key, value and headers as they lie there.
-            text: the JSON of its value, if a schema says what it is.
+            texts: the JSON of its key and its value, where schemas say what they are.
         """
-        if self.key is not None and record.key != self.key:
+        if self.key is not None and not (record.key == self.key or _is_same(texts.key, self.key)):
             return False
-        if self.text and not (_has(record.value, self.text) or _has(record.key, self.text)):
+        if self.text and not any(
+            _has(each, self.text) for each in (record.value, record.key, *texts)
+        ):
             return False
         if self.header and not self._has_header(record):
             return False
-        return self.where is None or self.where.matches(record.value if text is None else text)
+        return self.where is None or self.where.matches(
+            record.value if texts.value is None else texts.value
+        )
 
     def _has_header(self, record: Record) -> bool:
         name, equals, value = self.header.partition("=")
@@ -127,5 +132,15 @@ class Filter(NamedTuple):
         )
 
 
-def _has(payload: bytes | None, text: bytes) -> bool:
+def _has(payload: bytes | str | None, text: bytes) -> bool:
+    if isinstance(payload, str):
+        payload = payload.encode()
     return payload is not None and text.lower() in payload.lower()
+
+
+def _is_same(text: str | None, json_: bytes) -> bool:
+    """Whether the text is this JSON, however each of them is spaced."""
+    try:
+        return text is not None and bool(json.loads(text) == json.loads(json_))
+    except (ValueError, RecursionError):
+        return False

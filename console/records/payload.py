@@ -99,6 +99,11 @@ def preview_by_schema(payload: bytes, text: str) -> Shown:
     return shown._replace(size=len(payload))
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is JSON."""
+    return _pretty_json(text.encode()) is not None
+
+
 def hex_lines(data: bytes) -> str:
     """Sixteen bytes on a line: offset, numbers, and the ASCII among them."""
     lines = []

@@ -22,12 +22,12 @@ from ...common.sentinels import (
     READ_UNCOMMITTED,
 )
 from ...protocol.records import Record, RecordBatch, iter_records
+from .schema_values import RecordSchemas, RecordTexts
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
     from ...client.consumer.fetched_records import AbortedTransaction
     from .matching import Filter
-    from .schema_values import SchemaValues
 
 PARTITION_BYTES: Final = 512 << 10
 """Of one partition in one answer; a larger batch comes whole all the same."""
@@ -73,8 +73,13 @@ class FoundRecord(NamedTuple):
         return self.record.offset
 
     @property
-    def payload(self) -> bytes | None:
-        """What a schema may say something of: a broker's marker has none."""
+    def key(self) -> bytes | None:
+        """The key, if it is a user's: of a broker's marker no schema says anything."""
+        return None if self.batch.is_control else self.record.key
+
+    @property
+    def value(self) -> bytes | None:
+        """The value, likewise."""
         return None if self.batch.is_control else self.record.value
 
 
@@ -109,7 +114,7 @@ class RecordReader:
     Args:
         client: is open.
         topic: its name.
-        schemas: say what values are that a comparison looks into.
+        schemas: say what keys and values are that a filter looks into.
         committed_only: leave out what is not committed, and the brokers' markers.
     """
 
@@ -117,7 +122,7 @@ class RecordReader:
         self,
         client: KafkaClient,
         topic: str,
-        schemas: SchemaValues,
+        schemas: RecordSchemas,
         *,
         committed_only: bool = False,
     ) -> None:
@@ -250,18 +255,29 @@ class RecordReader:
 
     async def _matching(self, records: list[FoundRecord], filter_: Filter) -> list[FoundRecord]:
         """Those of the records that a filter wants. Raises RegistryError where it looks into
-        values, and the registry that knows their schemas does not answer."""
-        if filter_.where is None or not self._schemas.knows(self._topic):
-            return [each for each in records if filter_.matches(each.record)]
+        keys or values, and the registry that knows their schemas does not answer."""
+        topic, (keys, values) = self._topic, self._schemas
+        reads_keys = keys.knows(topic) and bool(filter_.text or filter_.key is not None)
+        reads_values = values.knows(topic) and bool(filter_.text or filter_.where)
         # What a schema is needed for is dear, so the rest is looked at first.
-        others = filter_._replace(where=None)
+        others = filter_
+        if reads_keys:
+            others = others._replace(text=b"", key=None)
+        if reads_values:
+            others = others._replace(text=b"", where=None)
         likely = [each for each in records if others.matches(each.record)]
-        payloads = [each.payload for each in likely]
-        texts = await self._schemas.texts(self._topic, payloads, must_answer=True)
+        if not (reads_keys or reads_values):
+            return likely
+        key_texts = await keys.texts(
+            topic, [each.key if reads_keys else None for each in likely], must_answer=True
+        )
+        value_texts = await values.texts(
+            topic, [each.value if reads_values else None for each in likely], must_answer=True
+        )
         return [
             each
-            for each, text in zip(likely, texts, strict=True)
-            if filter_.matches(each.record, text)
+            for each, *texts in zip(likely, key_texts, value_texts, strict=True)
+            if filter_.matches(each.record, RecordTexts(*texts))
         ]
 
     async def _read_windows(

@@ -1,10 +1,10 @@
-"""Values with schemas, as JSON: Avro, Protobuf and JSON Schema, by a file or by a registry."""
+"""Keys and values with schemas, as JSON: Avro, Protobuf, JSON Schema, by a file or a registry."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 TEXT_MAX: Final = 4 * SHOWN_BYTES_MAX
 
+Part = Literal["key", "value"]
+
 
 class TopicSchema(NamedTuple):
-    """The schema that all values of a topic have, without a header in front of them.
+    """The schema that all keys, or all values, of a topic have, without a header in front.
 
     Attributes:
         topic: its name.
         file: the name of the schema's file.
-        decoder: reads values.
-        encoder: writes values.
+        decoder: reads them.
+        encoder: writes them.
     """
 
     topic: str
@@ -59,37 +61,43 @@ def topic_schema(text: str) -> TopicSchema:
 
 
 class SchemaValues:
-    """Reads and writes values in threads; a registry is asked when something is needed first.
+    """Reads and writes keys, or values, in threads; a registry is asked when it is needed first.
 
     Args:
-        files: of topics whose values have no header.
+        part: of records, that this is for.
+        files: of topics in which these have no header.
         registry: the URL of the one that knows the other topics' schemas, if there is one.
     """
 
-    def __init__(self, files: Iterable[TopicSchema] = (), registry: str | None = None) -> None:
+    def __init__(
+        self, part: Part, files: Iterable[TopicSchema] = (), registry: str | None = None
+    ) -> None:
+        self._part = part
         self._files = {each.topic: each for each in files}
         self._registry = registry
         self._decoder: JsonDecoder | None = None
         self._client: SchemaRegistry | None = None
 
     def knows(self, topic: str) -> bool:
-        """Whether there may be a schema of a topic's values."""
+        """Whether there may be a schema of a topic's keys or values."""
         return topic in self._files or self._registry is not None
 
     def source(self, topic: str) -> str | None:
-        """What says how a topic's values are written, for a form; None where nothing does."""
+        """What says how they are written, for a form; None where nothing does."""
         if topic in self._files:
             return f"the schema in {self._files[topic].file}"
-        return None if self._registry is None else f"the registry's schema of {_subject(topic)}"
+        if self._registry is None:
+            return None
+        return f"the registry's schema of {self._subject(topic)}"
 
     async def texts(
         self, topic: str, payloads: Sequence[bytes | None], *, must_answer: bool = False
     ) -> list[str | None]:
-        """The JSON of each value; None for what is none of the schema, or is too large.
+        """The JSON of each; None for what is none of the schema, or is too large.
 
         Args:
             topic: theirs.
-            payloads: the values.
+            payloads: keys, or values.
             must_answer: whether a registry that does not answer is an error.
 
         Raises:
@@ -100,7 +108,7 @@ class SchemaValues:
         return await trio.to_thread.run_sync(self._texts, topic, payloads, must_answer)
 
     async def encode(self, topic: str, text: str) -> bytes:
-        """The bytes of a value that is given in its format's own JSON.
+        """The bytes of a key or a value that is given in its format's own JSON.
 
         Raises:
             SchemaError: nothing says how they are written.
@@ -109,7 +117,7 @@ class SchemaValues:
         return await trio.to_thread.run_sync(self._encode, topic, text)
 
     def remark(self, topic: str, payload: bytes) -> str:
-        """By which schema a value of a topic was read."""
+        """By which schema a key or a value of a topic was read."""
         if topic in self._files:
             return f"By the schema in {self._files[topic].file}."
         number = int.from_bytes(payload[1:WIRE_FORMAT_BYTES], "big")
@@ -120,7 +128,7 @@ class SchemaValues:
             return self._files[topic].encoder.encode(text)
         from ...schemas.values import JsonEncoder
 
-        number, schema = self._known_registry().latest(_subject(topic))
+        number, schema = self._known_registry().latest(self._subject(topic))
         return JsonEncoder(schema, number).encode(text)
 
     def _texts(
@@ -133,7 +141,7 @@ class SchemaValues:
             except RegistryError:
                 if must_answer:
                     raise
-                # It does not answer: each further value would wait for it as long.
+                # It does not answer: each further one would wait for it as long.
                 return found + [None] * (len(payloads) - len(found))
             except (SchemaError, ValueDecodingError, RecursionError):
                 found.append(None)
@@ -162,11 +170,27 @@ class SchemaValues:
             from ...schemas.registry import SchemaRegistry
 
             if self._registry is None:
-                raise SchemaError("no schema says how its values are written")
+                raise SchemaError(f"no schema says how its {self._part}s are written")
             self._client = SchemaRegistry(self._registry)
         return self._client
 
+    def _subject(self, topic: str) -> str:
+        """Where registries keep the schemas, as Confluent's TopicNameStrategy has it."""
+        return f"{topic}-{self._part}"
 
-def _subject(topic: str) -> str:
-    """Where registries keep the schemas of a topic's values, unless clients are told otherwise."""
-    return f"{topic}-value"
+
+class RecordSchemas(NamedTuple):
+    """What says what records are: of their keys, and of their values."""
+
+    keys: SchemaValues
+    values: SchemaValues
+
+
+class RecordTexts(NamedTuple):
+    """The JSON of a record's key and of its value; None where no schema says what it is."""
+
+    key: str | None
+    value: str | None
+
+
+NO_TEXTS: Final = RecordTexts(None, None)

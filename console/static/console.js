@@ -205,15 +205,36 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     // A page that cannot be kept fresh says so, and goes on trying.
     const live = document.querySelector(".live");
-    if (live && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every")) {
+    // What asked may have been replaced by the answer; the event is its parent's then.
+    if (live && event.detail.requestConfig.elt.getAttribute("hx-trigger")?.startsWith("every")) {
       live.classList.toggle("off", !event.detail.successful);
       live.textContent = event.detail.successful ? "live" : "no answer; trying again";
     }
   });
+  // What was asked for in vain, it is said at the top of the page, until it is answered.
+  const failure = document.getElementById("failure");
+  const adviceOf = (html) =>
+    new DOMParser().parseFromString(html, "text/html").querySelector(".empty.page p")?.textContent;
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { successful, target, xhr } = event.detail;
+    if (successful && failure.dataset.of !== target.id) return;
+    failure.dataset.of = target.id;
+    failure.hidden = successful;
+    failure.textContent = successful ? "" :
+      adviceOf(xhr.responseText) ?? "The console does not answer. If it was ended, start it again with odradek console.";
+  });
+  // A page that nobody could answer is asked for again until somebody can.
+  const askAgain = () => setTimeout(async () => {
+    try {
+      if (!document.hidden && (await fetch(location.href)).ok) { location.reload(); return; }
+    } catch { /* the console does not answer either */ }
+    askAgain();
+  }, 3000);
   document.addEventListener("htmx:load", (event) => showTimes(event.detail.elt));
   document.addEventListener("DOMContentLoaded", () => {
     showTimes(document);
     all("[data-chart]").forEach(startChart);
+    if (document.querySelector("[data-again]")) askAgain();
     all("select[data-submits]").forEach((each) => each.addEventListener("change", () => each.form.requestSubmit()));
   });
 })();

@@ -1,4 +1,4 @@
-"""Values with schemas, of files and of a registry: shown as JSON, searched, and produced."""
+"""Keys and values with schemas, of files and of a registry: shown as JSON, searched, produced."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import fastavro
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from support.console import Answer, Console, require_harmless
 from support.schema_registry_server import SchemaRegistryServer
+
+from odradek.client.producer.partitioner import partition_of_key
 
 pytestmark = pytest.mark.clients
 
@@ -168,3 +171,83 @@ def test_values_are_produced_and_searched_by_a_registry(
     registry.refusal = (500, {"error_code": 500, "message": "no"})
     with Console(broker.bootstrap, tmp_path / "log", ["--registry", registry.url]) as console:
         assert f"schema registry {registry.url}" in console.page(f"{search}64").text
+
+
+KEY = {"type": "record", "name": "Id", "fields": [{"name": "id", "type": "long"}]}
+
+
+def test_keys_are_shown_searched_and_produced_by_a_registry(
+    broker: Any, registry: SchemaRegistryServer, tmp_path: Path, topic: str
+) -> None:
+    arguments = ["--console-write", "--registry", registry.url]
+    produce, records = f"/topics/{topic}/produce", f"/topics/{topic}/records"
+    with Console(broker.bootstrap, tmp_path / "log", arguments) as console:
+        console.post("/topics", {"name": topic, "partitions": 6})
+        fields = {"key": '{"id": 64}', "key_as": "schema", "value": "sixty-four"}
+        unknown = console.post(produce, fields)
+        assert (unknown.status, f"{topic}-key" in unknown.page.text) == (400, True)
+        subject = {"schema": json.dumps(KEY), "schemaType": "AVRO"}
+        _, answer = registry.answer("POST", f"/subjects/{topic}-key/versions", subject)
+        assert f"JSON, by the registry's schema of {topic}-key" in console.page(produce).text
+        whole = console.page(console.post(produce, fields).location)
+        assert '"id": 64' in whole.text
+        assert f"By schema {answer['id']} of the registry." in whole.text
+        front = b"\0" + answer["id"].to_bytes(4, "big")
+        with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            for key, value in ((front + b"\x82\x01", b"sixty-five"), (b"plain", b"of text")):
+                producer.send(topic, value, key).get(30)
+            # As the key of an older schema: it is not where the latest one's bytes would lead.
+            producer.send(topic, b"the same", front + b"\x80\x01", partition=3).get(30)
+        with KafkaConsumer(
+            topic, bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"
+        ) as consumer:
+            found = {each.value: each for each in (next(consumer) for _ in range(4))}
+        assert found[b"sixty-four"].key == front + b"\x80\x01"  # as Avro's specification has 64
+        assert found[b"sixty-four"].partition == partition_of_key(found[b"sixty-four"].key, 6)
+        assert '{"id": 64}' in console.page(records).text
+
+        for query, values in {
+            "key=%7B+%22id%22%3A64%7D": {"sixty-four", "the same"},
+            "key=%7B%22id%22%3A+65%7D": {"sixty-five"},
+            "key=plain": {"of text"},
+            "text=%22id%22%3A+65": {"sixty-five"},
+            "key=66": set(),
+        }.items():
+            text = console.page(f"{records}?{query}").text
+            assert {
+                each for each in ("sixty-four", "the same", "sixty-five", "of text") if each in text
+            } == values, query
+
+    registry.refusal = (500, {"error_code": 500, "message": "no"})
+    with Console(broker.bootstrap, tmp_path / "log", ["--registry", registry.url]) as console:
+        assert "with schema" in console.page(f"{records}/3/0").text
+        assert f"schema registry {registry.url}" in console.page(f"{records}?text=id").text
+
+
+@pytest.mark.parametrize("suffix", FILES)
+def test_keys_without_a_header_are_read_and_written_by_a_file(
+    broker: Any, tmp_path: Path, topic: str, suffix: str
+) -> None:
+    (tmp_path / f"id{suffix}").write_text(FILES[suffix])
+    arguments = ["--console-write", "--key-schema", f"{topic}={tmp_path / f'id{suffix}'}"]
+    with Console(broker.bootstrap, tmp_path / "log", arguments) as console:
+        console.post("/topics", {"name": topic, "partitions": 6})
+        path, key = f"/topics/{topic}/produce", json.dumps(WRITTEN[suffix])
+        form = console.page(path).text
+        assert form.count(f"JSON, by the schema in id{suffix}") == 1  # of the key alone
+        written = console.post(path, {"key": key, "key_as": "schema", "value": "{}"}).location
+        refused = console.post(path, {"key": '{"note": []}', "key_as": "schema", "value": "{}"})
+        require_harmless(refused.html)
+        assert (refused.status, "schema does not allow it" in refused.page.text) == (400, True)
+        whole = console.page(written).text
+        assert f"By the schema in id{suffix}." in whole
+        assert f"By the schema in id{suffix}." not in console.page(f"{written}?as=hex").text
+        with KafkaConsumer(
+            topic, bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"
+        ) as consumer:
+            record = next(consumer)
+        assert (record.key, record.value) == (BYTES[suffix], b"{}")
+        assert record.partition == partition_of_key(BYTES[suffix], 6)
+        search = urlencode({"key": json.dumps(WRITTEN[suffix], indent=2)})
+        found = console.page(f"/topics/{topic}/records?{search}").text
+        assert re.search(rf'"id": ?{json.dumps(WRITTEN[suffix]["id"])}', found), found

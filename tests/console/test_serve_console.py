@@ -100,12 +100,13 @@ def test_metrics_of_the_broker_are_on_the_first_page() -> None:
         wait_until(shown)
 
 
-def test_schemas_of_values_are_passed_on(tmp_path: Path) -> None:
+def test_schemas_of_keys_and_values_are_passed_on(tmp_path: Path) -> None:
     fields = [{"name": "id", "type": "long"}]
     schema = {"type": "record", "name": "Order", "fields": fields}
     (tmp_path / "order.avsc").write_text(json.dumps(schema))
-    of_file = ["--schema", f"orders={tmp_path / 'order.avsc'}"]
-    arguments = ["--registry", "http://127.0.0.1:1", *of_file]
+    (tmp_path / "id.avsc").write_text('"int"')
+    of_files = [f"--schema=orders={tmp_path}/order.avsc", f"--key-schema=orders={tmp_path}/id.avsc"]
+    arguments = ["--registry", "http://127.0.0.1:1", *of_files]
     with serving("--console-write", *arguments) as (_, url):
         page = urllib.request.urlopen(f"{url}/login").read().decode()
         (secret,) = re.findall('name="csrf" value="([^"]+)"', page)
@@ -117,8 +118,10 @@ def test_schemas_of_values_are_passed_on(tmp_path: Path) -> None:
                 return str(answer.read().decode())
 
         post("/topics", name="orders")
-        shown = post("/topics/orders/produce", value="8001", value_as="hex")
+        as_hex = {"key_as": "hex", "value_as": "hex"}
+        shown = post("/topics/orders/produce", key="8001", value="8001", **as_hex)
     assert "By the schema in order.avsc." in shown
+    assert "By the schema in id.avsc." in shown
     assert "&#34;id&#34;: 64" in shown  # as Avro's specification has the example of 80 01
 
 
@@ -128,6 +131,7 @@ def test_schemas_of_values_are_passed_on(tmp_path: Path) -> None:
         (["--console", "9440"], "write it as HOST:PORT"),
         (["--console-write"], "give --console HOST:PORT"),
         (["--schema", "a=b.avsc"], "--schema is for a console: give --console HOST:PORT"),
+        (["--key-schema", "a=b.avsc"], "--key-schema is for a console"),
         (["--registry", "http://localhost"], "--registry is for a console"),
         (["--ephemeral", "--json", "--console", "localhost:0"], "--json has no --console"),
     ],

@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+import trio
+import trio.testing
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from odradek.client.errors import ClientError
 from odradek.console import formats
+from odradek.console.app import PAGE_SECONDS_MAX, in_time
 from odradek.console.cluster.traffic import Reading, parse, traffic_between
 from odradek.console.pages.test_broker import BROKER_ACTS, FAULTS, TRIGGERS
 from odradek.console.paging import page_of
@@ -302,3 +309,19 @@ def test_rates_are_of_two_readings_of_the_same_broker() -> None:
     restarted = later._replace(bytes_in=1.0)
     assert traffic_between({"a": later}, {"a": restarted}, 2.0, ["x"]).bytes_in is None
     assert traffic_between({}, {"a": later}, 2.0, []).requests is None
+
+
+@pytest.mark.parametrize(("method", "seconds"), [("GET", PAGE_SECONDS_MAX), ("POST", 60)])
+def test_page_is_given_up_in_time_and_no_change(method: str, seconds: float) -> None:
+    async def never(request: Request) -> Response:
+        del request
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def ask() -> float:
+        with trio.move_on_after(60), pytest.raises(ClientError, match="did not all come within"):
+            await in_time(Route("/", never, methods=[method])).endpoint(Request({"type": "http"}))
+        return trio.current_time()
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    assert trio.run(ask, clock=clock) == seconds

@@ -1,22 +1,51 @@
-"""The console shows Apache Kafka 4.3.1 as it shows ours: every page, and what it can change."""
+"""The console shows Apache Kafka 4.3.1 as it shows ours: every page, what it can change, and that
+nobody answers; the last in a real browser."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
-from support.console import Console, require_harmless
+from support.browser import Browser, npm_packages
+from support.console import Answer, Console, require_harmless
 from support.kafka_process import KafkaProcess
 
+from odradek.console.app import PAGE_SECONDS_MAX
 from odradek.testing.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 
 GROUP = "billing"
 TOPIC = "orders"
+ADVICE = "goes on trying. If nothing runs there, start it"
+SLACK_SECONDS = 4
+"""Of a machine that has other things to do, too."""
+PAGES = [
+    ("/", "Every partition has a leader"),
+    ("/topics?internal=1", "__consumer_offsets"),
+    (f"/topics/{TOPIC}", "Offsets in it 31"),
+    (f"/topics/{TOPIC}/settings", "retention.ms"),
+    (f"/topics/{TOPIC}/records", "COMMIT marker"),
+    (f"/topics/{TOPIC}/records?where=number%3E28&partition=0", '"number": 29'),
+    (f"/topics/{TOPIC}/records/0/7", "part of one"),
+    (f"/topics/{TOPIC}/producers?partition=0", "Last sequence"),
+    (f"/topics/{TOPIC}/follow", "Waiting for the next record"),
+    ("/groups", GROUP),
+    (f"/groups/view?id={GROUP}", "Committed"),
+    ("/brokers", "controller"),
+    ("/transactions", "CompleteCommit"),
+    ("/transactions/view?id=sink", "The last transaction was committed"),
+    ("/access", "The brokers have no ACLs"),
+    ("/storage", "online"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +87,14 @@ def filled(kafka: KafkaProcess, console: Console) -> Console:
     return console
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("/", "Every partition has a leader"),
-        ("/topics?internal=1", "__consumer_offsets"),
-        (f"/topics/{TOPIC}", "Offsets in it 31"),
-        (f"/topics/{TOPIC}/settings", "retention.ms"),
-        (f"/topics/{TOPIC}/records", "COMMIT marker"),
-        (f"/topics/{TOPIC}/records?where=number%3E28&partition=0", '"number": 29'),
-        (f"/topics/{TOPIC}/records/0/7", "part of one"),
-        (f"/topics/{TOPIC}/producers?partition=0", "Last sequence"),
-        (f"/topics/{TOPIC}/follow", "Waiting for the next record"),
-        ("/groups", GROUP),
-        (f"/groups/view?id={GROUP}", "Committed"),
-        ("/brokers", "controller"),
-        ("/transactions", "CompleteCommit"),
-        ("/transactions/view?id=sink", "The last transaction was committed"),
-        ("/access", "The brokers have no ACLs"),
-        ("/storage", "online"),
-    ],
-)
+@pytest.fixture(scope="module")
+def browser(console: Console) -> Iterator[Browser]:
+    started = Browser(console, (npm_packages() / "axe-core" / "axe.min.js").read_text())
+    yield started
+    started.driver.quit()
+
+
+@pytest.mark.parametrize(("path", "shown"), PAGES)
 def test_page_shows_it(filled: Console, path: str, shown: str) -> None:
     answer = filled.get(path)
     assert answer.status == 200, answer.page.text
@@ -104,3 +120,63 @@ def test_offsets_are_moved_and_records_produced(filled: Console) -> None:
     assert filled.post("/topics", {"name": "gone"}).status == 303
     assert filled.post("/topics/gone/delete", {"name": "gone"}).status == 303
     wait_until(lambda: "/topics/gone" not in filled.page("/topics").links())
+
+
+def reported_statuses(troubles: list[str]) -> list[str]:
+    """What the browser reports besides answers with the status of what may pass by itself."""
+    return [each for each in troubles if not re.search(r"\b(status of|Code) 503\b", each)]
+
+
+def test_pages_explain_a_frozen_kafka_and_go_on_once_it_answers(
+    filled: Console, kafka: KafkaProcess, browser: Browser
+) -> None:
+    def look(path: str) -> tuple[float, Answer]:
+        began = time.monotonic()
+        answer = filled.get(path)
+        return time.monotonic() - began, answer
+
+    paths = [path for path, _ in PAGES] + ["/transactions/hanging"]
+    browser.open("/")
+    browser.wait(".chart-now", "records/s")
+    os.kill(kafka.pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(len(paths)) as pool:
+            # What was read a moment ago may be shown; nothing is waited for longer than a page may.
+            for path, (seconds, answer) in zip(paths, pool.map(look, paths), strict=True):
+                assert seconds < PAGE_SECONDS_MAX + SLACK_SECONDS, path
+                assert answer.status in (200, 503), path
+            browser.wait("#failure", ADVICE)
+            for path, (seconds, answer) in zip(paths, pool.map(look, paths), strict=True):
+                assert seconds < PAGE_SECONDS_MAX + SLACK_SECONDS, path
+                assert ADVICE in answer.page.text, path
+        assert browser.text(".live") == "no answer; trying again"
+    finally:
+        os.kill(kafka.pid, signal.SIGCONT)
+    browser.wait(".live", "live")
+    browser.wait(".chart-now", "records/s")
+    assert browser.text("#failure") == ""
+    assert reported_statuses(browser.troubles()) == []
+
+
+def test_pages_explain_a_killed_kafka_and_go_on_once_it_was_started_again(
+    filled: Console, kafka: KafkaProcess, browser: Browser
+) -> None:
+    browser.open(f"/topics/{TOPIC}/follow")
+    written = f"/topics/{TOPIC}/produce"
+    wait_until(
+        lambda: (
+            filled.post(written, {"value": "before"}).status == 303
+            and "before" in browser.text(".follow-rows")
+        )
+    )
+    kafka.kill()
+    browser.wait(".follow-rows", "Following goes on by itself")
+    browser.wait(".follow-rows", ADVICE)
+    troubles = browser.troubles()
+    browser.open(f"/topics/{TOPIC}/records")
+    browser.wait("h1", "No broker answers")
+    assert ADVICE in browser.text()
+    assert browser.complaints() == []
+    kafka.start()
+    browser.wait("tbody", "before")
+    assert reported_statuses([*troubles, *browser.troubles()]) == []
