@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from heapq import merge
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from _typeshed import SupportsRichComparisonT
+
+class Ordered(Protocol):
+    """Something that can be put in order."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
 
 ItemT = TypeVar("ItemT")
 KeyT = TypeVar("KeyT", bound=Hashable)
+OrderedT = TypeVar("OrderedT", bound=Ordered)
 ResultT = TypeVar("ResultT")
 
 Steps: TypeAlias = Generator[None, None, ResultT]
@@ -71,8 +76,8 @@ def set_in_steps(items: Sequence[KeyT]) -> Steps[frozenset[KeyT]]:
 
 
 def sorted_in_steps(
-    items: Sequence[SupportsRichComparisonT],
-) -> Steps[list[SupportsRichComparisonT]]:
+    items: Sequence[OrderedT],
+) -> Steps[list[OrderedT]]:
     """The items in order, as work that yields as often as there are items, or more."""
     runs = []
     for batch in in_batches(items, SORTED_AT_ONCE):

@@ -182,7 +182,7 @@ WALL_TIME = {
         "the timestamp of an assignment"
     ),
     ("coordinator/replicated_log.py", "append"): "timestamps of records",
-    ("coordinator/share/coordinator.py", "_initialize _put_update _snapshot_cold"): (
+    ("coordinator/share/coordinator.py", "_initialize _made_ready _snapshot_cold"): (
         "timestamps of snapshots, and whether one is old"
     ),
     (
