@@ -25,6 +25,8 @@ BYTES_OUT: Final = "kafka_server_brokertopicmetrics_bytesout_total"
 REQUESTS: Final = "kafka_network_requestmetrics_requests_total"
 TIMES: Final = "kafka_network_requestmetrics_totaltimems"
 _READ: Final = tuple(name.encode() for name in (BYTES_IN, BYTES_OUT, REQUESTS, TIMES))
+PARTS_OF_FETCH: Final = ("FetchConsumer", "FetchFollower")
+"""Kafka counts each such request as a Fetch, too (`RequestChannel.updateRequestMetrics`)."""
 MEDIAN, P99 = "0.50", "0.99"
 
 
@@ -163,7 +165,7 @@ def traffic_between(
     return Traffic(
         sum(later.bytes_in - earlier.bytes_in for earlier, later in pairs) / seconds,
         sum(later.bytes_out - earlier.bytes_out for earlier, later in pairs) / seconds,
-        sum(rates.values()),
+        sum(rate for api, rate in rates.items() if api not in PARTS_OF_FETCH),
         apis,
         problems,
     )

@@ -306,6 +306,9 @@ def test_rates_are_of_two_readings_of_the_same_broker() -> None:
     found = traffic_between({"a": earlier}, {"a": later, "new": later}, 2.0, [])
     assert (found.bytes_in, found.bytes_out, found.requests) == (100.0, 0.0, 5.0)
     assert [tuple(each) for each in found.apis] == [("Produce", 5.0, 1.5, 9.0)]
+    fetches = {"Fetch": 8.0, "FetchConsumer": 6.0, "FetchFollower": 2.0}  # each is counted twice
+    fetched = traffic_between({"a": earlier}, {"a": later._replace(requests=fetches)}, 2.0, [])
+    assert (fetched.requests, len(fetched.apis)) == (4.0, 3)
     restarted = later._replace(bytes_in=1.0)
     assert traffic_between({"a": later}, {"a": restarted}, 2.0, ["x"]).bytes_in is None
     assert traffic_between({}, {"a": later}, 2.0, []).requests is None

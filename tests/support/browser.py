@@ -87,7 +87,7 @@ class Browser:
 
     def text(self, selector: str = "main") -> str:
         """The text of an element."""
-        return self.driver.find_element(By.CSS_SELECTOR, selector).text
+        return str(self.driver.find_element(By.CSS_SELECTOR, selector).text)
 
     def find(self, selector: str) -> Any:
         """An element."""

