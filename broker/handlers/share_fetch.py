@@ -86,8 +86,9 @@ def _session(
     sessions = context.coordinators.share_partitions.sessions
     named: list[PartitionId] = []
     for topic in body.topics:
-        named.extend((topic.topic_id, each.partition_index) for each in topic.partitions)
-        yield
+        for partition in topic.partitions:
+            named.append((topic.topic_id, partition.partition_index))
+            yield
     if body.share_session_epoch == INITIAL_EPOCH:
         close_with_connection(context, request.connection)
         return sessions.open(key, request.connection, named)

@@ -67,6 +67,7 @@ def check_member_id(member_id: str | None) -> None:
 def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPartition]]:
     """What a request acknowledges, partition by partition; nothing: no partition is there."""
     found: list[AcknowledgedPartition] = []
+    is_anything_there = False
     for topic in request.body.topics:
         for partition in topic.partitions:
             yield
@@ -83,7 +84,8 @@ def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPa
                 yield
             partition_id = topic.topic_id, partition.partition_index
             found.append(AcknowledgedPartition(partition_id, acknowledgements, are_valid))
-    return found if any(each.acknowledgements for each in found) else []
+            is_anything_there = is_anything_there or bool(acknowledgements)
+    return found if is_anything_there else []
 
 
 def resolve(
