@@ -25,6 +25,7 @@ from .errors import (
     ClientError,
     DisconnectedError,
     MetadataTimeoutError,
+    NoLeaderError,
     UnknownNodeError,
     UnsupportedByBrokerError,
 )
@@ -254,7 +255,8 @@ class KafkaClient:
         """The node of a partition's leader, once there is one.
 
         Raises:
-            MetadataTimeoutError: there was none in time.
+            NoLeaderError: there was none in time.
+            MetadataTimeoutError: nor any metadata.
             ClientError: as `wait_for_metadata`.
         """
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
@@ -264,7 +266,9 @@ class KafkaClient:
                 remaining_ms = max(deadline_ms - self.clock.monotonic_ms(), 0)
                 await self.wait_for_metadata(version, remaining_ms)
             except MetadataTimeoutError:
-                raise MetadataTimeoutError(
+                # Without metadata nothing is known of the partition: nobody answered.
+                kind = MetadataTimeoutError if self.cluster.is_bootstrap else NoLeaderError
+                raise kind(
                     f"partition {partition} of topic {topic!r} had no leader for {timeout_ms} ms"
                 ) from None
         return leader

@@ -40,6 +40,10 @@ class MetadataTimeoutError(ClientError):
     """The cluster's metadata did not come, or did not say what was waited for, in time."""
 
 
+class NoLeaderError(MetadataTimeoutError):
+    """A partition had no leader in time."""
+
+
 class UnknownNodeError(ClientError):
     """The cluster has no node of that id, as far as this client knows."""
 

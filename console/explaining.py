@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ..client.errors import (
     AuthenticationError,
     ClientError,
+    NoLeaderError,
     PeerProtocolError,
     UnsupportedByBrokerError,
 )
@@ -104,6 +105,13 @@ def explain(error: BaseException, cluster: str) -> Explanation:
         )
     if isinstance(error, PeerProtocolError | ProtocolError | EncodeError):
         return Explanation(502, "The answer could not be read", f"{error}.")
+    if isinstance(error, NoLeaderError):
+        return Explanation(
+            NOBODY_ANSWERS,
+            "The partition has no leader",
+            f"{error}. Start the brokers that have replicas of it again; the page Storage says "
+            "whose disks have failed.",
+        )
     return Explanation(
         NOBODY_ANSWERS,
         "No broker answers",
