@@ -158,7 +158,7 @@ class AcknowledgeOutcomes:
         try:
             requested = resolve(context, request, each.id, are_valid=each.are_valid)
         except KafkaError as refusal:
-            acknowledged(refusal)
+            acknowledged(refusal.as_value())
             return
         if not each.acknowledgements:
             acknowledged(None)
@@ -175,7 +175,13 @@ class AcknowledgeOutcomes:
         """One less is to be waited for; the last one answers."""
         self._waiting -= 1
         if not self._waiting:
-            self._respond()
+            # What responds knows these outcomes: without it they are freed with the request.
+            respond, self._respond = self._respond, _nothing
+            respond()
+
+
+def _nothing() -> None:
+    """All is answered."""
 
 
 def close_with_connection(context: HandlerContext, connection: ClientConnection) -> None:

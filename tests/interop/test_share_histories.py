@@ -142,7 +142,8 @@ def freeze_broker(stage: Stage) -> None:
 
 
 def choose_leader(stage: Stage) -> int:
-    """A broker that leads a partition of the topic, or coordinates share partitions."""
+    """A broker to fail that leads a partition of the topic, or coordinates share partitions."""
+    stage.members.history.broker_failed = True
     view = stage.cluster.view(stage.cluster.running[0])
     topic = stage.random.choice([stage.work.topic, SHARE_GROUP_STATE])
     return stage.random.choice(sorted(leaders(view, topic)))

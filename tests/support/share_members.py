@@ -48,6 +48,8 @@ class ShareHistory:
         failures: what should not happen to any member.
         unknown: the records of which it may never be known whether they were accepted: a member
             was killed, or a broker went, between an acknowledgement and its answer.
+        broker_failed: whether a broker did, so that an acknowledgement that is refused as too late
+            may be one that a client sent again, for it had no answer when it was accepted.
         leader_woke: whether a broker was frozen for longer than its session and went on. Until it
             hears that others lead, it hands out what it knows, as Kafka's does: a record may come
             again that is done with, but only to be refused.
@@ -61,6 +63,7 @@ class ShareHistory:
         self.failures: list[str] = []
         self.unknown: set[tuple[int, int]] = set()
         self.closed: set[str] = set()
+        self.broker_failed = False
         self.leader_woke = False
         self._accepted: set[tuple[int, int]] = set()
         self._delivery_count_max = delivery_count_max
@@ -81,7 +84,7 @@ class ShareHistory:
                 self.refusals.append(line)
                 keys = {(int(details[1]), int(offset)) for offset in details[2:]}
                 self.unanswered -= keys
-                if not any(each in details[0] for each in LOST_LOCK):
+                if self.broker_failed or not any(each in details[0] for each in LOST_LOCK):
                     self.unknown |= keys
             elif what == "failed":
                 self.failures.append(line)

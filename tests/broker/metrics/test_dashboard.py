@@ -197,7 +197,9 @@ def test_processes_on_one_page_are_instances_by_what_operators_are_told(tmp_path
         server = Prometheus(tmp_path, port, [target], block.text)
         try:
             wait_until(lambda: server.scrapes() >= 1, SECONDS)
-            found = server.query("kafka_server_kafkaserver_brokerstate")
+            query = "kafka_server_kafkaserver_brokerstate"
+            wait_until(lambda: server.query(query), SECONDS)  # a scrape is stored a little later
+            found = server.query(query)
         finally:
             server.end()
     assert {each["metric"]["instance"]: each["value"][1] for each in found} == {"1": "3", "2": "3"}
