@@ -54,7 +54,7 @@ def find_topology(topology: Topology, topics: TopicsImage) -> Steps[FoundTopolog
     try:
         configured = yield from configure(topology, topics)
     except KafkaError as never:
-        configured = never
+        configured = never.as_value()
     return FoundTopology(topology, topics, required, configured)
 
 

@@ -453,7 +453,8 @@ class StreamsGroups:
             metadata_hash = self._hashes.metadata_hash(found.required)
             if configured is None or metadata_hash != now.metadata_hash:
                 if isinstance(found.configured, KafkaError):
-                    raise found.configured
+                    # Another one: it would keep the calls that it comes through.
+                    raise KafkaError(found.configured.code, found.configured.message)
                 configured = found.configured
         validated_epoch = NOT_VALIDATED
         if configured.is_ready:
