@@ -45,9 +45,7 @@ def fill(bootstrap: str, topic: str, value: bytes, count: int) -> None:
     assert producer.flush(90) == 0
 
 
-@pytest.mark.parametrize(
-    "master", ["local[2]", pytest.param("standalone", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("master", ["local[2]", pytest.param("standalone", marks=pytest.mark.soak)])
 def test_large_records_are_read_in_little_memory(
     broker: Any, topic: str, tmp_path: Path, master: str
 ) -> None:
