@@ -9,60 +9,111 @@ regular expression.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+from functools import partial
+from typing import Final
+
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.consumer.heartbeat_request import HeartbeatAnswer, HeartbeatRequest
 from ...coordinator.group.consumer.member import OwnedPartitions
 from ...protocol import messages
 from ...runtime.steps import Steps, set_in_steps
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Parked, in_steps
+from ..request.outcomes import PARKED, Answer, Parked, Stepwise
 from ..request.requests import Request
 
 FIRST_VERSION_WITH_REGEX = 1
 GROUP_VERSION_WITH_CONSUMER_GROUPS = 1
+NO_NAMES: Final = frozenset[str]()
 
 
-@in_steps
 def handle_consumer_group_heartbeat(
     context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
-) -> Steps[messages.ConsumerGroupHeartbeatResponse | Parked]:
-    """Take the heartbeat up; refusals are answered at once."""
+) -> (
+    Parked
+    | Answer[messages.ConsumerGroupHeartbeatResponse]
+    | Stepwise[messages.ConsumerGroupHeartbeatResponse]
+):
+    """Answer at once what says nothing new, as most heartbeats do; take up others in steps."""
     body = request.body
+    if body.subscribed_topic_names or body.topic_partitions:
+        return Stepwise(_take_up(context, request))
+    try:
+        _check(context, request)
+    except KafkaError as refusal:
+        return Answer(_response(HeartbeatAnswer(refusal.code, refusal.message)))
+    names = None if body.subscribed_topic_names is None else NO_NAMES
+    heartbeat = _heartbeat(context, request, names, None if body.topic_partitions is None else {})
+    if context.coordinators.group.consumer_group_keep_alive(heartbeat, partial(_respond, request)):
+        return PARKED
+    return Stepwise(_take_up(context, request))
 
-    def respond(answer: HeartbeatAnswer) -> None:
-        request.answer(_response(answer))
 
+def _take_up(
+    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
+) -> Steps[messages.ConsumerGroupHeartbeatResponse | Parked]:
+    """Hand over a heartbeat that says what its member reads or owns, thousands of topics maybe."""
+    body = request.body
     names = body.subscribed_topic_names
     try:
-        check_served(context)
-        if not context.authorize(request, "READ", "GROUP", body.group_id):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        _check(context, request)
         if not (yield from context.admission.may_describe_all(request, names or ())):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        subscribed = None if names is None else (yield from set_in_steps(names))
+        owned = yield from _owned(body)
         yield from context.coordinators.group.consumer_group_heartbeat(
-            HeartbeatRequest(
-                body.group_id,
-                body.member_id,
-                body.member_epoch,
-                body.instance_id,
-                body.rack_id,
-                body.rebalance_timeout_ms,
-                None if names is None else (yield from set_in_steps(names)),
-                body.subscribed_topic_regex
-                if request.api_version >= FIRST_VERSION_WITH_REGEX
-                else None,
-                body.server_assignor,
-                (yield from _owned(body)),
-                request.client_id,
-                f"/{request.connection.peer_host}",  # Java's way to write an address
-                request.api_version,
-                lambda name: context.admission.is_allowed(request, "DESCRIBE", "TOPIC", name),
-            ),
-            respond,
+            _heartbeat(context, request, subscribed, owned), partial(_respond, request)
         )
     except KafkaError as refusal:
         return _response(HeartbeatAnswer(refusal.code, refusal.message))
     return PARKED
+
+
+def _check(
+    context: HandlerContext, request: Request[messages.ConsumerGroupHeartbeatRequest]
+) -> None:
+    """Refuse what is not served, or not allowed. Raises KafkaError."""
+    check_served(context)
+    if not context.authorize(request, "READ", "GROUP", request.body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+def _heartbeat(
+    context: HandlerContext,
+    request: Request[messages.ConsumerGroupHeartbeatRequest],
+    names: frozenset[str] | None,
+    owned: Mapping[bytes, Set[int]] | None,
+) -> HeartbeatRequest:
+    """What the coordinator is told.
+
+    Args:
+        context, request: of whom.
+        names: of the topics that the member subscribes to.
+        owned: the partitions that it says it owns.
+    """
+    body = request.body
+    return HeartbeatRequest(
+        body.group_id,
+        body.member_id,
+        body.member_epoch,
+        body.instance_id,
+        body.rack_id,
+        body.rebalance_timeout_ms,
+        names,
+        body.subscribed_topic_regex if request.api_version >= FIRST_VERSION_WITH_REGEX else None,
+        body.server_assignor,
+        owned,
+        request.client_id,
+        f"/{request.connection.peer_host}",  # Java's way to write an address
+        request.api_version,
+        lambda name: context.admission.is_allowed(request, "DESCRIBE", "TOPIC", name),
+    )
+
+
+def _respond(
+    request: Request[messages.ConsumerGroupHeartbeatRequest], answer: HeartbeatAnswer
+) -> None:
+    request.answer(_response(answer))
 
 
 def _owned(

@@ -281,6 +281,12 @@ class GroupCoordinator:
         else:
             respond(self._classic.leave(group, members))
 
+    def consumer_group_keep_alive(
+        self, request: HeartbeatRequest, respond: HeartbeatCallback
+    ) -> bool:
+        """Answer a heartbeat that says nothing new; see `ConsumerGroups.keep_alive`."""
+        return self._consumer.keep_alive(request, respond)
+
     def consumer_group_heartbeat(
         self, request: HeartbeatRequest, respond: HeartbeatCallback
     ) -> Steps[None]:

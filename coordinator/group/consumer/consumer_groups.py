@@ -123,10 +123,20 @@ class ConsumerGroups:
         group = self._find_known(request.group_id)
         self._take_up((yield from self._heartbeats.made_ready(group, request)), respond)
 
-    def _take_up(self, request: HeartbeatRequest, respond: HeartbeatCallback) -> None:
+    def keep_alive(self, request: HeartbeatRequest, respond: HeartbeatCallback) -> bool:
+        """Answer a heartbeat that says nothing new at once, as most are.
+
+        Returns:
+            Whether it was one; else it is for `heartbeat`.
+        """
         group = self.shards.consumer_groups.get(request.group_id)
-        if group is not None and self._heartbeats.is_plain(group, request):
-            respond(self._heartbeats.keep_alive(group, request))
+        if group is None or not self._heartbeats.is_plain(group, request):
+            return False
+        respond(self._heartbeats.keep_alive(group, request))
+        return True
+
+    def _take_up(self, request: HeartbeatRequest, respond: HeartbeatCallback) -> None:
+        if self.keep_alive(request, respond):
             return
         check_request(request, self.target_builder.assignor_names)
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
