@@ -48,7 +48,7 @@ Endpoint = Callable[["Request"], Awaitable[Response]]
 YEAR_SECONDS = 365 * 86_400
 PAGE_SECONDS_MAX = 15
 """A page waits no longer, however many of the cluster's answers it needs: as long as for metadata
-and one answer. What was asked for by a form is not given up, for nobody would know what became
+and one answer. What a form requests is not given up, for nobody would know what became
 of it."""
 
 

@@ -194,8 +194,7 @@ class LeaderElections:
         self._controller.batch.send()
         await self._controller.replicas.change(replicas, ReplicaStatus.OFFLINE)
         self._controller.batch.send()
-        remaining, _ = await self._shared_partitions(broker_id)
-        return [TopicPartition(topic.name, partition) for topic, partition in remaining]
+        return []
 
     async def _shared_partitions(
         self, broker_id: int

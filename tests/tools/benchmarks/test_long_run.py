@@ -60,7 +60,7 @@ def test_a_short_run_with_a_restart_loses_nothing(capsys: pytest.CaptureFixture[
     assert "faults: 0" in printed
 
 
-def test_the_batches_before_a_displaced_record_are_told(tmp_path: Path) -> None:
+def test_the_batches_before_a_displaced_record_are_shown(tmp_path: Path) -> None:
     with long_run.Brokers(tmp_path, 1) as brokers:
         producer = Producer({"bootstrap.servers": brokers.bootstrap, "enable.idempotence": True})
         admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
