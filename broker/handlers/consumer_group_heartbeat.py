@@ -41,7 +41,7 @@ def handle_consumer_group_heartbeat(
     try:
         _check(context, request)
     except KafkaError as refusal:
-        return Answer(_response(HeartbeatAnswer(refusal.code, refusal.message)))
+        return Answer(_response(HeartbeatAnswer(refusal.code)))
     names = None if body.subscribed_topic_names is None else NO_NAMES
     heartbeat = _heartbeat(context, request, names, None if body.topic_partitions is None else {})
     if context.coordinators.group.consumer_group_keep_alive(heartbeat, partial(_respond, request)):
@@ -59,6 +59,9 @@ def _take_up(
         _check(context, request)
         if not (yield from context.admission.may_describe_all(request, names or ())):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    except KafkaError as refusal:
+        return _response(HeartbeatAnswer(refusal.code))  # only the coordinator has words
+    try:
         subscribed = None if names is None else (yield from set_in_steps(names))
         owned = yield from _owned(body)
         yield from context.coordinators.group.consumer_group_heartbeat(

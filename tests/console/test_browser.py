@@ -159,7 +159,7 @@ def test_search_narrows_the_list_while_one_types(browser: Browser) -> None:
     browser.press("/", "o", "r", "d")
     browser.wait("#list", "1\N{EN DASH}1 of 1 topics")
     assert "hostile" not in browser.text("#list")
-    assert browser.driver.current_url.endswith("search=ord&order=name")
+    browser.wait_for_address("search=ord&order=name")  # which follows the list
 
 
 def test_keys_lead_everywhere(browser: Browser) -> None:

@@ -111,6 +111,13 @@ class Browser:
             f"{selector} has no {text!r}",
         )
 
+    def wait_for_address(self, ending: str) -> None:
+        """Wait until the page's address ends so."""
+        WebDriverWait(self.driver, SECONDS_MAX).until(
+            lambda driver: driver.current_url.endswith(ending),
+            f"the address does not end with {ending!r}",
+        )
+
     def complaints(self) -> list[str]:
         """What axe-core finds wrong with the page."""
         self.driver.execute_script(self._axe)
