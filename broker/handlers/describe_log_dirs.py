@@ -42,9 +42,17 @@ def handle_describe_log_dirs(
     requested = None
     if body.topics is not None:
         requested = set()
+        directories = context.log_manager.directories
         for topic in body.topics:
-            for partition in topic.partitions:
-                requested.add(TopicPartition(topic.topic, partition))
+            yield
+            for index in topic.partitions:
+                topic_partition = TopicPartition(topic.topic, index)
+                # No others: thousands that are unknown would take their time to be freed.
+                if any(
+                    topic_partition in each.logs or topic_partition in each.futures
+                    for each in directories
+                ):
+                    requested.add(topic_partition)
                 yield
     answer = messages.DescribeLogDirsResponse()
     for directory in context.log_manager.directories:

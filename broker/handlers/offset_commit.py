@@ -89,6 +89,8 @@ def _resolve(
     places: list[Place] = []
     topics = []
     for topic in request.body.topics:
+        if topics:  # most commits are of one topic, and one step
+            yield
         name, topic_id, topic_error = _resolve_topic(context, request, topic, refusal)
         partitions = []
         for requested in topic.partitions:

@@ -231,6 +231,7 @@ def _answer(
             return only
         in_response = yield from _group_response(answer)
         groups.append(in_response)
+        yield
     return response(groups=groups)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
@@ -64,9 +65,9 @@ def check_member_id(member_id: str | None) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPartition]]:
+def acknowledged_in(request: Request[ShareRequest]) -> Steps[deque[AcknowledgedPartition]]:
     """What a request acknowledges, partition by partition; nothing: no partition is there."""
-    found: list[AcknowledgedPartition] = []
+    found: deque[AcknowledgedPartition] = deque()
     is_anything_there = False
     for topic in request.body.topics:
         for partition in topic.partitions:
@@ -85,7 +86,7 @@ def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPa
             partition_id = topic.topic_id, partition.partition_index
             found.append(AcknowledgedPartition(partition_id, acknowledgements, are_valid))
             is_anything_there = is_anything_there or bool(acknowledgements)
-    return found if is_anything_there else []
+    return found if is_anything_there else deque()
 
 
 def resolve(
@@ -136,13 +137,18 @@ class AcknowledgeOutcomes:
         context: HandlerContext,
         request: Request[ShareRequest],
         key: SessionKey,
-        acknowledged: Iterable[AcknowledgedPartition],
+        acknowledged: deque[AcknowledgedPartition],
     ) -> Steps[None]:
-        """Hand over what a request acknowledges."""
-        for each in acknowledged:
+        """Hand over what a request acknowledges.
+
+        Args:
+            context, request, key: who acknowledges it.
+            acknowledged: is emptied: to free thousands of acknowledgements takes its time, too.
+        """
+        while acknowledged:
             yield
             self._waiting += 1
-            self._submit(context, request, key, each)
+            self._submit(context, request, key, acknowledged.popleft())
 
     def _submit(
         self,

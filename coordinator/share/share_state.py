@@ -94,6 +94,7 @@ def combine(
     high = bisect_right(kept, last + 1, key=_first_offset)
     sweep = _Sweep()
     for batch in merge(kept[low:high], new):
+        yield
         yield from sweep.add(batch)
     return (*kept[:low], *(yield from sweep.end()), *kept[high:])
 

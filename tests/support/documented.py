@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -103,7 +105,7 @@ class Terminal:
 
     def bash(self, command: str) -> str:
         """Run a command; returns what it printed. It must end well."""
-        done = subprocess.run(
+        process = subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=self._folder,
             env=self._environment,
@@ -111,10 +113,14 @@ class Terminal:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SECONDS_MAX,
         )
-        assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}"
-        return done.stdout
+        try:
+            printed, _ = process.communicate(timeout=SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            pytest.fail(f"{command}: still runs after {SECONDS_MAX} s\n{process.communicate()[0]}")
+        assert process.returncode == 0, f"{command}: exit code {process.returncode}\n{printed}"
+        return printed
 
     def _serve(self, command: str, expected: str) -> str:
         if "--listen" not in command:
