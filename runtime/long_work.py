@@ -56,10 +56,11 @@ def take_step(work: Steps[ResultT]) -> tuple[ResultT] | None:
             next(work)
     except StopIteration as done:
         return (done.value,)
+    else:
+        set_aside()
     finally:
         if collects:
             gc.enable()
-    set_aside()
     return None
 
 

@@ -83,10 +83,18 @@ def cluster(
     target = Target(bootstrap_addresses(bootstrap_server, settings), settings)
     sources = [MetricsSource(each) for each in metrics or ()]
     if once or json_output or not sys.stdout.isatty():
-        trio.run(_show_once, target, sources, json_output)
+        trio.run(
+            _show_once,
+            target,
+            sources,
+            json_output,
+            restrict_keyboard_interrupt_to_checkpoints=True,
+        )
         return
     try:
-        trio.run(_show_live, target, sources, interval)
+        trio.run(
+            _show_live, target, sources, interval, restrict_keyboard_interrupt_to_checkpoints=True
+        )
     except* KeyboardInterrupt:
         pass  # the way to leave it
 

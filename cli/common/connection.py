@@ -88,7 +88,8 @@ def with_client(
                 raise CommandError(nobody_at(addresses, settings.ssl_context)) from error
             return await work(client)
 
-    return trio.run(run)
+    # In the middle of what the client does Ctrl-C would leave its parts at odds with each other.
+    return trio.run(run, restrict_keyboard_interrupt_to_checkpoints=True)
 
 
 def check_connection(bootstrap_server: str) -> None:

@@ -156,7 +156,15 @@ def console(
         fail(f"{listen} cannot be listened on: {error.strerror}; choose another with --listen")
     settings = settings._replace(port=sockets[0].getsockname()[1])
     try:
-        trio.run(_serve, settings, addresses, connection, sockets, ends_with_input)
+        trio.run(
+            _serve,
+            settings,
+            addresses,
+            connection,
+            sockets,
+            ends_with_input,
+            restrict_keyboard_interrupt_to_checkpoints=True,
+        )
     except* KeyboardInterrupt:
         pass  # the way to end it
 

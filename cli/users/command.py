@@ -256,6 +256,6 @@ def _with_users(
             return await work(users)
 
     try:
-        return trio.run(open_and_work, data_dir)
+        return trio.run(open_and_work, data_dir, restrict_keyboard_interrupt_to_checkpoints=True)
     except MetadataStoreError as error:
         fail(f"--data-dir {data_dir}: {error}")

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from odradek.cli.common.connection import with_client
+from odradek.client.client import KafkaClient
 from odradek.testing import faults
 
 from .conftest import Odradek
@@ -289,6 +292,25 @@ def test_ctrl_c_ends_reading_and_writing_without_a_word(on_broker: Odradek, crea
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=60)
             assert (child.returncode, out, err) == (130, b"", b"")
+
+
+def test_ctrl_c_does_not_come_in_the_middle_of_what_a_client_does(broker: Any) -> None:
+    """It ended a task of trio's own between two lines, or lost what gives a semaphore back."""
+    ended = []
+
+    async def in_the_middle() -> None:
+        signal.raise_signal(signal.SIGINT)
+        ended.append("a step")
+
+    async def work(client: KafkaClient) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(in_the_middle)
+            await trio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup) as interrupted:
+        with_client(broker.bootstrap, work)
+    assert interrupted.value.split(KeyboardInterrupt)[1] is None
+    assert ended == ["a step"]
 
 
 def test_json_that_is_no_record_is_named(on_broker: Odradek, created: str) -> None:
