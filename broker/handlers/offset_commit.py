@@ -87,7 +87,7 @@ def _resolve(
     cache = context.metadata_cache
     commits: list[PartitionCommit] = []
     places: list[Place] = []
-    topics = []
+    topics: list[messages.OffsetCommitResponse.OffsetCommitResponseTopic] = []
     for topic in request.body.topics:
         if topics:  # most commits are of one topic, and one step
             yield
