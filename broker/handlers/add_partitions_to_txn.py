@@ -21,7 +21,7 @@ from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, sorted_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
@@ -206,7 +206,7 @@ def _topic_results(
     for name in sorted(by_topic):
         of_topic = response.AddPartitionsToTxnTopicResult(name=name)
         errors = by_topic[name]
-        for partition in sorted(errors):
+        for partition in (yield from sorted_in_steps(list(errors))):
             of_topic.results_by_partition.append(
                 response.AddPartitionsToTxnPartitionResult(
                     partition_index=partition, partition_error_code=errors[partition]

@@ -8,9 +8,10 @@ Until then nobody else is given those records. Source: KIP-932; Kafka's SharePar
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
@@ -479,7 +480,7 @@ class SharePartition:
     def acknowledge(
         self,
         member_id: str,
-        acknowledgements: Iterable[Acknowledgement],
+        acknowledgements: Sequence[Acknowledgement],
         limits: ShareLimits,
         now_ms: int,
     ) -> StateWrite | None:
@@ -502,7 +503,10 @@ class SharePartition:
         """
         events: list[tuple[int, int, RecordEvent]] = []
         end = NO_OFFSET
-        for each in acknowledgements:
+        passed_over = bisect_left(
+            acknowledgements, self.start_offset, key=attrgetter("last_offset")
+        )
+        for each in islice(acknowledgements, passed_over, None):
             if self.start_offset <= each.first_offset == end:
                 raise _not_acquired(is_whole=False)
             events += self._events(member_id, each, limits)
@@ -523,8 +527,6 @@ class SharePartition:
         self, member_id: str, acknowledgement: Acknowledgement, limits: ShareLimits
     ) -> Iterator[tuple[int, int, RecordEvent]]:
         first, last, types = acknowledgement
-        if last < self.start_offset:
-            return
         if last >= self.next_offset:
             which = "first" if first >= self.next_offset else "last"
             raise KafkaError(

@@ -11,7 +11,7 @@ from ...common.sentinels import NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SHARE_VERSION
 from ...protocol import messages
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, clear_in_steps
 from ..request.context import HandlerContext
 from ..request.requests import ClientConnection, Request
 from .share_partition import Acknowledgement
@@ -148,7 +148,9 @@ class AcknowledgeOutcomes:
         while acknowledged:
             yield
             self._waiting += 1
-            self._submit(context, request, key, acknowledged.popleft())
+            each = acknowledged.popleft()
+            self._submit(context, request, key, each)
+            yield from clear_in_steps(each.acknowledgements)
 
     def _submit(
         self,
