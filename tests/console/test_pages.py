@@ -514,7 +514,7 @@ def test_offsets_of_a_group_are_moved_after_they_were_shown(
     fields = {"id": group, "target": "shift", "shift": "-4"}
     shown = console.post("/groups/reset", fields)
     assert shown.status == 200
-    assert re.search(r"10 6 4 read again", shown.page.text)
+    assert re.search(r"10 6 4 read again", shown.page.text), shown.page.text
     assert json.loads(console.get(lag).body)["lag"] == 0
     done = console.post("/groups/reset", {**fields, "commit": 1})
     assert done.status == 303
