@@ -42,15 +42,14 @@ def handle_describe_log_dirs(
     requested = None
     if body.topics is not None:
         requested = set()
-        directories = context.log_manager.directories
+        manager = context.log_manager
         for topic in body.topics:
             yield
             for index in topic.partitions:
                 topic_partition = TopicPartition(topic.topic, index)
                 # No others: thousands that are unknown would take their time to be freed.
-                if any(
-                    topic_partition in each.logs or topic_partition in each.futures
-                    for each in directories
+                if manager.directory_of(topic_partition) or manager.future_directory_of(
+                    topic_partition
                 ):
                     requested.add(topic_partition)
                 yield

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
-from operator import attrgetter
+from itertools import groupby
 from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
@@ -503,10 +502,10 @@ class SharePartition:
         """
         events: list[tuple[int, int, RecordEvent]] = []
         end = NO_OFFSET
-        passed_over = bisect_left(
-            acknowledgements, self.start_offset, key=attrgetter("last_offset")
+        in_flight = bisect_left(
+            acknowledgements, self.start_offset, key=lambda each: each.last_offset
         )
-        for each in islice(acknowledgements, passed_over, None):
+        for each in acknowledgements[in_flight:]:
             if self.start_offset <= each.first_offset == end:
                 raise _not_acquired(is_whole=False)
             events += self._events(member_id, each, limits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -65,9 +64,9 @@ def check_member_id(member_id: str | None) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def acknowledged_in(request: Request[ShareRequest]) -> Steps[deque[AcknowledgedPartition]]:
+def acknowledged_in(request: Request[ShareRequest]) -> Steps[list[AcknowledgedPartition]]:
     """What a request acknowledges, partition by partition; nothing: no partition is there."""
-    found: deque[AcknowledgedPartition] = deque()
+    found: list[AcknowledgedPartition] = []
     is_anything_there = False
     for topic in request.body.topics:
         for partition in topic.partitions:
@@ -86,7 +85,7 @@ def acknowledged_in(request: Request[ShareRequest]) -> Steps[deque[AcknowledgedP
             partition_id = topic.topic_id, partition.partition_index
             found.append(AcknowledgedPartition(partition_id, acknowledgements, are_valid))
             is_anything_there = is_anything_there or bool(acknowledgements)
-    return found if is_anything_there else deque()
+    return found if is_anything_there else []
 
 
 def resolve(
@@ -137,7 +136,7 @@ class AcknowledgeOutcomes:
         context: HandlerContext,
         request: Request[ShareRequest],
         key: SessionKey,
-        acknowledged: deque[AcknowledgedPartition],
+        acknowledged: list[AcknowledgedPartition],
     ) -> Steps[None]:
         """Hand over what a request acknowledges.
 
@@ -145,12 +144,12 @@ class AcknowledgeOutcomes:
             context, request, key: who acknowledges it.
             acknowledged: is emptied: to free thousands of acknowledgements takes its time, too.
         """
-        while acknowledged:
+        for each in acknowledged:
             yield
             self._waiting += 1
-            each = acknowledged.popleft()
             self._submit(context, request, key, each)
             yield from clear_in_steps(each.acknowledgements)
+        yield from clear_in_steps(acknowledged)
 
     def _submit(
         self,

@@ -10,6 +10,7 @@ import typer
 from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, bootstrap_addresses, nobody_at
 from ..common.errors import CommandError, fail
+from ..common.running import run_async
 from ..common.show import JsonOutput, note, show_json
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ def cluster(
     odradek cluster --once --json | jq 'select(.type == "partition")'
     ```
     """
-    import trio
-
     from ...client.settings import ClientSettings
     from .metrics import MetricsSource
 
@@ -83,18 +82,10 @@ def cluster(
     target = Target(bootstrap_addresses(bootstrap_server, settings), settings)
     sources = [MetricsSource(each) for each in metrics or ()]
     if once or json_output or not sys.stdout.isatty():
-        trio.run(
-            _show_once,
-            target,
-            sources,
-            json_output,
-            restrict_keyboard_interrupt_to_checkpoints=True,
-        )
+        run_async(_show_once, target, sources, json_output)
         return
     try:
-        trio.run(
-            _show_live, target, sources, interval, restrict_keyboard_interrupt_to_checkpoints=True
-        )
+        run_async(_show_live, target, sources, interval)
     except* KeyboardInterrupt:
         pass  # the way to leave it
 

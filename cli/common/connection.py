@@ -14,6 +14,7 @@ import typer
 
 from .client_settings import connection_settings, why_nobody_answers
 from .errors import CommandError, fail
+from .running import run_async
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -57,8 +58,6 @@ def with_client(
     """
     import logging
 
-    import trio
-
     from ...client.client import KafkaClient
     from ...client.errors import AuthenticationError, ClientError
     from ...client.settings import ClientSettings
@@ -88,8 +87,7 @@ def with_client(
                 raise CommandError(nobody_at(addresses, settings.ssl_context)) from error
             return await work(client)
 
-    # In the middle of what the client does Ctrl-C would leave its parts at odds with each other.
-    return trio.run(run, restrict_keyboard_interrupt_to_checkpoints=True)
+    return run_async(run)
 
 
 def check_connection(bootstrap_server: str) -> None:

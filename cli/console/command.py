@@ -10,6 +10,7 @@ from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, bootstrap_addresses
 from ..common.errors import fail
 from ..common.passed_options import KEY_SCHEMA, REGISTRY, SCHEMA, PassedOption
+from ..common.running import run_async
 
 if TYPE_CHECKING:
     import socket
@@ -112,8 +113,6 @@ def console(
     ODRADEK_CONSOLE_TOKEN=... odradek console --listen 0.0.0.0:9440
     ```
     """
-    import trio
-
     try:
         from ...console.guard import is_loopback
         from ...console.serving import bind
@@ -156,15 +155,7 @@ def console(
         fail(f"{listen} cannot be listened on: {error.strerror}; choose another with --listen")
     settings = settings._replace(port=sockets[0].getsockname()[1])
     try:
-        trio.run(
-            _serve,
-            settings,
-            addresses,
-            connection,
-            sockets,
-            ends_with_input,
-            restrict_keyboard_interrupt_to_checkpoints=True,
-        )
+        run_async(_serve, settings, addresses, connection, sockets, ends_with_input)
     except* KeyboardInterrupt:
         pass  # the way to end it
 

@@ -12,6 +12,7 @@ import typer
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
+from ..common.running import run_async
 from ..common.show import JsonOutput, note, show_json, show_table
 
 if TYPE_CHECKING:
@@ -246,8 +247,6 @@ def _with_users(
             return await work(ScramAdmin(client))
 
         return with_client(bootstrap_server, ask, command_config)
-    import trio
-
     from ...broker.dynamic_config.stored_users import users_in_folder
     from ...metadata_store.errors import MetadataStoreError
 
@@ -256,6 +255,6 @@ def _with_users(
             return await work(users)
 
     try:
-        return trio.run(open_and_work, data_dir, restrict_keyboard_interrupt_to_checkpoints=True)
+        return run_async(open_and_work, data_dir)
     except MetadataStoreError as error:
         fail(f"--data-dir {data_dir}: {error}")

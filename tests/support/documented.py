@@ -105,22 +105,21 @@ class Terminal:
 
     def bash(self, command: str) -> str:
         """Run a command; returns what it printed. It must end well."""
-        process = subprocess.Popen(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=self._folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
         try:
-            printed, _ = process.communicate(timeout=SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            pytest.fail(f"{command}: still runs after {SECONDS_MAX} s\n{process.communicate()[0]}")
-        assert process.returncode == 0, f"{command}: exit code {process.returncode}\n{printed}"
-        return printed
+            done = subprocess.run(
+                ["bash", "-o", "pipefail", "-c", command],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=SECONDS_MAX,
+            )
+        except subprocess.TimeoutExpired as late:
+            pytest.fail(f"{command}: still runs after {SECONDS_MAX} s\n{late.stdout!r}")
+        assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}"
+        return done.stdout
 
     def _serve(self, command: str, expected: str) -> str:
         if "--listen" not in command:
