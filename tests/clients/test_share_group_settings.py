@@ -21,7 +21,7 @@ from support.share_consumers import (
 
 from odradek.common.errors import ErrorCode
 from odradek.testing.process.broker_process import BrokerProcess
-from odradek.tools.conformance.scenarios.share_groups import (
+from odradek.tools.conformance.scenarios.share.share_groups import (
     ACCEPT,
     RENEW,
     Reading,

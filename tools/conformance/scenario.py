@@ -114,7 +114,7 @@ def all_scenarios(*, needs_authorizer: bool = False) -> list[Scenario]:
         needs_authorizer: those for brokers with an authorizer, in place of those without.
     """
     package = import_module(".scenarios", __package__)
-    for module in pkgutil.iter_modules(package.__path__):
-        import_module(f".scenarios.{module.name}", __package__)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
     chosen = [each for each in SCENARIOS if each.needs_authorizer == needs_authorizer]
     return sorted(chosen, key=lambda each: each.family)

@@ -60,9 +60,6 @@ from ..talk import GROUP, PRODUCE_BY_NAME, TRANSACTION, Talk
 from . import (
     classic_groups,
     consumer_groups,
-    share_groups,
-    share_offsets,
-    share_states,
     streams_groups,
 )
 from .administration import describing_logs, electing, moving, reassigning, with_logs
@@ -81,6 +78,7 @@ from .configuration import (
 )
 from .offsets import committing, deleting, fetching
 from .reading import BY_NAME, epoch_end, fetched
+from .share import share_groups, share_offsets, share_states
 from .topics import addition, creation, cut, deletion, more, new_topic
 from .transactional_offsets import OFFSETS_AFTER_ADDING, offsets_in
 from .transactions import (

@@ -9,8 +9,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ....protocol.api_keys import ApiKey
-from ....protocol.messages import (
+from .....protocol.api_keys import ApiKey
+from .....protocol.messages import (
     DeleteShareGroupStateRequest,
     FindCoordinatorRequest,
     InitializeShareGroupStateRequest,
@@ -18,8 +18,8 @@ from ....protocol.messages import (
     ReadShareGroupStateSummaryRequest,
     WriteShareGroupStateRequest,
 )
-from ..scenario import scenario
-from ..talk import Talk
+from ...scenario import scenario
+from ...talk import Talk
 
 RequestT = TypeVar("RequestT")
 

@@ -6,19 +6,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ....common.errors import ErrorCode
-from ....protocol.api_keys import ApiKey
-from ....protocol.messages import (
+from .....common.errors import ErrorCode
+from .....protocol.api_keys import ApiKey
+from .....protocol.messages import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
 )
-from ..requests import BY_ID_FROM, batch, numbered, production
-from ..scenario import NEWEST, scenario
-from ..talk import NotSettledError, Talk
-from .classic_groups import join
-from .configuration import GROUP_RESOURCE, changing
+from ...requests import BY_ID_FROM, batch, numbered, production
+from ...scenario import NEWEST, scenario
+from ...talk import NotSettledError, Talk
+from ..classic_groups import join
+from ..configuration import GROUP_RESOURCE, changing
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 WAIT_MS = 5_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....common.errors import ErrorCode
-from ....protocol.api_keys import ApiKey
-from ....protocol.messages import (
+from .....common.errors import ErrorCode
+from .....protocol.api_keys import ApiKey
+from .....protocol.messages import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
     DescribeGroupsRequest,
@@ -15,10 +15,10 @@ from ....protocol.messages import (
     ListGroupsRequest,
     ShareGroupDescribeRequest,
 )
-from ..scenario import scenario
-from ..talk import Talk
-from .classic_groups import join
-from .groups_described import only
+from ...scenario import scenario
+from ...talk import Talk
+from ..classic_groups import join
+from ..groups_described import only
 from .share_groups import ACCEPT, LEAVE, ShareMember, acquired_everywhere, beat, produced
 
 PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})

@@ -1,0 +1,1 @@
+"""The scenarios of share groups: members, offsets, and the states of share partitions."""
