@@ -13,8 +13,6 @@ import gc
 import sys
 from typing import Any, Final
 
-import trio
-
 from .clock import processor_seconds
 
 OLDEST: Final = 2
@@ -66,6 +64,8 @@ def set_aside() -> None:
 
 async def collect_when_idle() -> None:
     """Look at everything when it is due and nothing else is to be done, until cancelled."""
+    import trio  # a start pauses collections first, and much of what it makes comes with trio
+
     worked = processor_seconds()
     while True:
         await trio.sleep(LOOK_SECONDS)

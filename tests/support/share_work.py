@@ -30,8 +30,9 @@ SHARE_SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "3",
     "share.coordinator.snapshot.update.records.per.snapshot": "5",
+    "zookeeper.session.timeout.ms": "4000",
 }
-"""Members that are killed are missed soon, and snapshots of the state are written often."""
+"""Who is killed is missed soon, broker or member, and snapshots of the state are written often."""
 
 _GROUP_RESOURCE = 32
 _ANY_PARTITION = -1

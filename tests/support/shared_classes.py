@@ -71,6 +71,8 @@ def _make(archive: Path, folder: Path) -> None:
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
+        # The first python3 of the PATH need not be this one.
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )
     assert done.returncode == 0, f"no archive was made:\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
     os.replace(made, archive)
