@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,6 +37,11 @@ sys.dont_write_bytecode = False
 # Nothing of what is collected is ever garbage, and there are more than ten thousand tests: looking
 # for some takes a second of each worker, and more later, each time that a test makes it look anew.
 gc.disable()
+
+# A shell without job control has its background jobs ignore Ctrl-C, and so all that they start: a
+# test that sends it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes on a busy machine is no property of what is tested. What lands is judged
 # by the same examples each time; new ones are looked for wherever the tests are run besides.

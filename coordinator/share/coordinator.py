@@ -51,9 +51,10 @@ class ShareShard(Shard):
     Attributes:
         states: by key.
         pruned_to: what comes before this offset has been removed.
+        told_of_last: who is told, and what, when the last append is stored; empty once it is.
     """
 
-    __slots__ = ("pruned_to", "states")
+    __slots__ = ("pruned_to", "states", "told_of_last")
 
     def __init__(
         self,
@@ -65,6 +66,17 @@ class ShareShard(Shard):
         super().__init__(runtime.log, partition, leader_epoch, slice_bytes)
         self.states: dict[SharePartitionKey, ReplayedState] = {}
         self.pruned_to = 0
+        self.told_of_last: list[tuple[StateCallback, StateAnswer]] = []
+
+    def answer(self, respond: StateCallback, answer: StateAnswer) -> None:
+        """Tell what is in memory, once it is stored: what is under way may still be lost.
+
+        As Kafka's CoordinatorRuntime completes what writes nothing behind what was written.
+        """
+        if self.told_of_last:
+            self.told_of_last.append((respond, answer))
+        else:
+            respond(answer)
 
     def replay(self, key: bytes, record: LoggedRecord, producer_id: int) -> None:
         """Apply one record; see `Shard.replay`."""
@@ -188,7 +200,7 @@ class ShareCoordinator:
                 case WriteState():
                     yield from self._put(partial(self._write, operation), respond)
                 case ReadStateSummary():
-                    respond(self._summary(operation.key))
+                    self._summary(operation.key, respond)
                 case DeleteState():
                     self._delete(operation, respond)
         except KafkaError as refusal:
@@ -247,25 +259,27 @@ class ShareCoordinator:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         return _Planned(shard, known, known.state, StateAnswer(), operation)
 
-    def _summary(self, key: SharePartitionKey) -> StateAnswer:
+    def _summary(self, key: SharePartitionKey, respond: StateCallback) -> None:
         shard = self._shards.shard_of(key)
         self._check_topic(key)
         known = shard.states.get(key)
         if known is None:
-            return StateAnswer()
+            shard.answer(respond, StateAnswer())
+            return
         state = known.state
-        return StateAnswer(
+        answer = StateAnswer(
             state_epoch=state.state_epoch,
             leader_epoch=state.leader_epoch,
             start_offset=state.start_offset,
             delivery_complete_count=state.delivery_complete_count,
         )
+        shard.answer(respond, answer)
 
     def _delete(self, operation: DeleteState, respond: StateCallback) -> None:
         shard = self._shards.shard_of(operation.key)
         if shard.states.pop(operation.key, None) is None:
             self._check_topic(operation.key)
-            respond(StateAnswer())
+            shard.answer(respond, StateAnswer())
             return
         self._append(shard, tombstones(operation.key), StateAnswer(), respond)
 
@@ -300,7 +314,7 @@ class ShareCoordinator:
         while True:
             planned = plan()
             if planned.write is None:
-                respond(planned.answer)
+                planned.shard.answer(respond, planned.answer)
                 return
             after, record = yield from self._made_ready(planned, planned.write)
             if plan().is_of(planned.shard, planned.known, planned.state):
@@ -360,8 +374,11 @@ class ShareCoordinator:
         on_stored: Callable[[int], None] | None = None,
     ) -> None:
         """Append what has changed, and answer when that is on enough replicas."""
+        told = shard.told_of_last = [(respond, answer)]
 
         def appended(error: ErrorCode, offset: int) -> None:
+            if shard.told_of_last is told:
+                shard.told_of_last = []
             if error:
                 logger.warning(
                     "could not store a state of share partition %d, reading it back: %s",
@@ -369,11 +386,10 @@ class ShareCoordinator:
                     error.name,
                 )
                 self._shards.reload(shard)
-                respond(StateAnswer(group_error(error)))
-                return
-            if on_stored is not None:
+            elif on_stored is not None:
                 on_stored(offset)
-            respond(answer)
+            for each, what in told:
+                each(StateAnswer(group_error(error)) if error else what)
 
         self._runtime.append(shard.partition, records, appended)
 

@@ -231,6 +231,35 @@ def test_a_write_that_failed_is_not_remembered(bench: Bench) -> None:
     assert bench.do(ReadState(KEY, 5)).batches == (StateBatch(0, 4, 2, 1),)
 
 
+@pytest.mark.parametrize("question", [ReadState(KEY, 5), ReadStateSummary(KEY)])
+@pytest.mark.parametrize("outcome", [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS])
+def test_what_may_still_be_lost_is_told_only_when_it_is_stored(
+    bench: Bench, question: Operation, outcome: ErrorCode
+) -> None:
+    bench.log.is_held = True
+    heard: list[tuple[str, StateAnswer]] = []
+
+    def ask(name: str, operation: Operation) -> None:
+        bench.coordinator.submit(operation, lambda answer: heard.append((name, answer)))
+
+    ask("first write", WriteState(KEY, 1, 5, 3, 0, ()))
+    ask("second write", WriteState(KEY, 1, 5, 7, 0, ()))
+    ask("question", question)
+    (first, _, base_offset), (second, _, _) = bench.log.take_waiting()
+    first(ErrorCode.NONE, base_offset)
+    assert [name for name, _ in heard] == ["first write"]
+    second(outcome, base_offset + 1)
+
+    assert [name for name, _ in heard] == ["first write", "second write", "question"]
+    answer = heard[-1][1]
+    if outcome:
+        assert answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    else:
+        assert (answer.error, answer.start_offset) == (ErrorCode.NONE, 7)
+    bench.fire()
+    assert bench.do(question).error is ErrorCode.NONE
+
+
 def test_a_write_that_was_overtaken_takes_nothing_back(bench: Bench) -> None:
     bench.write(StateBatch(0, 4, 2, 1), start_offset=5, delivery_complete_count=3)
     bench.write(StateBatch(6, 9, 2, 2), start_offset=5, delivery_complete_count=3)
