@@ -180,6 +180,7 @@ def test_record_opens_beside_the_table(browser: Browser) -> None:
     browser.open("/topics/orders/records")
     browser.click("tbody th a")
     browser.wait("#drawer", "The batch it lies in")
+    assert browser.cut_off("td.key .cut") == []
     browser.click("#drawer .ways a:last-child")
     browser.wait("#drawer", "00000000")
     browser.click("[data-close-drawer]")
@@ -244,12 +245,14 @@ def test_fault_strikes_and_is_lifted_by_click(browser: Browser, walked: Console)
 
 def test_requests_are_paused_and_one_is_opened_whole(browser: Browser, walked: Console) -> None:
     walked.post("/topics/orders/produce", {"key": "one", "value": "more"})
+    browser.resize(WIDE)
     browser.open("/test/requests?api=Produce&topic=orders")
     browser.click("#pause")
     assert browser.text("#pause") == "Go on"
     browser.click("#list tbody a")
     browser.wait("#drawer", "orders:")
     browser.wait("#drawer", "Correlation id")
+    assert browser.cut_off("#list .scroll") == []
     assert browser.complaints() == []
     browser.click("#drawer a[href*='/view']")
     browser.wait("h1", "Produce")

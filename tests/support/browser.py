@@ -118,6 +118,15 @@ class Browser:
             f"the address does not end with {ending!r}",
         )
 
+    def cut_off(self, selector: str) -> list[str]:
+        """The texts of those elements that are wider than what is seen of them."""
+        found: list[str] = self.driver.execute_script(
+            "return [...document.querySelectorAll(arguments[0])]"
+            ".filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)",
+            selector,
+        )
+        return found
+
     def complaints(self) -> list[str]:
         """What axe-core finds wrong with the page."""
         self.driver.execute_script(self._axe)
