@@ -10,15 +10,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
-from ..common.delegation_token import DelegationToken
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
 from ..runtime.rng import uuid_from_text, uuid_to_text
 from ..runtime.steps import Steps, map_in_steps
+
+if TYPE_CHECKING:
+    from ..common.delegation_token import DelegationToken
 
 BROKER_IDS = "/brokers/ids"
 INTER_BROKER_SECRET = "/odradek/inter_broker_secret"
@@ -393,6 +395,8 @@ def encode_delegation_token(token: DelegationToken) -> Steps[bytes]:
 
 def decode_delegation_token(data: bytes) -> Steps[DelegationToken]:
     """The same back, in steps as well. Raises CorruptNode."""
+    from ..common.delegation_token import DelegationToken  # few clusters have any
+
     try:
         value = json.loads(data)
         owner = unquote(value["owner"])

@@ -11,22 +11,11 @@ Departures from Kafka: it has no such proof; a Kafka broker is known by its addr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from functools import partial
-
 from ...common.errors import ErrorCode
 from ...protocol import messages
-from ...protocol.errors import ProtocolError
-from ...security.authenticator.exchange import RefusedError
-from ...security.authenticator.sasl_authenticator import (
-    Evaluated,
-    SaslAuthenticator,
-    SaslState,
-)
 from ..interbroker.registered_brokers import RegisteredBrokers
-from ..request.authentication import refuse
 from ..request.context import HandlerContext
-from ..request.outcomes import PARKED, Answer, Parked, Task
+from ..request.outcomes import Answer, Parked, Task
 from ..request.requests import ClientConnection, Request
 
 
@@ -35,44 +24,14 @@ def handle_sasl_authenticate(
 ) -> Answer[messages.SaslAuthenticateResponse] | Parked | Task[messages.SaslAuthenticateResponse]:
     """Take a client's token, or what another broker proves itself by."""
     connection = request.connection
-    token = bytes(request.body.auth_bytes)
     authenticator = connection.authenticator
-    if authenticator is None or authenticator.state is not SaslState.AUTHENTICATING:
+    if authenticator is None or not authenticator.is_authenticating:
+        token = bytes(request.body.auth_bytes)
         return _answer_broker(context.registered_brokers, connection, token)
-    if authenticator.threads is not None:
-        evaluated = authenticator.threads.run(partial(authenticator.evaluate, token))
-        return Task(_conclude_later(context, request, authenticator, evaluated))
-    response = _conclude(context, request, authenticator, authenticator.evaluate(token))
-    return response if isinstance(response, Parked) else Answer(response)
+    # Only where clients log in: brokers prove themselves here at every start.
+    from ..request.authentication import take_token
 
-
-async def _conclude_later(
-    context: HandlerContext,
-    request: Request[messages.SaslAuthenticateRequest],
-    authenticator: SaslAuthenticator,
-    evaluated: Awaitable[Evaluated],
-) -> messages.SaslAuthenticateResponse | Parked:
-    return _conclude(context, request, authenticator, await evaluated)
-
-
-def _conclude(
-    context: HandlerContext,
-    request: Request[messages.SaslAuthenticateRequest],
-    authenticator: SaslAuthenticator,
-    evaluated: Evaluated,
-) -> messages.SaslAuthenticateResponse | Parked:
-    """What a token has come to, or what its login fails by; the connection ends then."""
-    response = messages.SaslAuthenticateResponse
-    try:
-        answer = authenticator.conclude(evaluated, context.clock.monotonic_ms())
-    except RefusedError as refusal:
-        told = response(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refusal))
-        refuse(request.connection, authenticator, str(refusal), request, told)
-        return PARKED
-    except ProtocolError as error:
-        refuse(request.connection, authenticator, str(error))
-        return PARKED
-    return response(auth_bytes=answer.token, session_lifetime_ms=answer.session_lifetime_ms)
+    return take_token(context, request, authenticator)
 
 
 def _answer_broker(

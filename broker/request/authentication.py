@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ...common.errors import ErrorCode
+from ...protocol import messages
 from ...protocol.error_response import error_response
 from ...protocol.errors import ProtocolError
 from ...security.authenticator.exchange import RefusedError
@@ -20,9 +22,11 @@ from ...security.authenticator.sasl_authenticator import (
     SaslAuthenticator,
     UnexpectedRequestError,
 )
+from .outcomes import PARKED, Answer, Parked, Task
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
+    from .context import HandlerContext
     from .requests import ClientConnection, Request
 
 logger = logging.getLogger(__name__)
@@ -106,6 +110,49 @@ def _answer_bare_token(
         return
     framed = _pack_length(len(answer.token)) + answer.token
     connection.send_at_once([framed], len(framed))
+
+
+def take_token(
+    context: HandlerContext,
+    request: Request[messages.SaslAuthenticateRequest],
+    authenticator: SaslAuthenticator,
+) -> Answer[messages.SaslAuthenticateResponse] | Parked | Task[messages.SaslAuthenticateResponse]:
+    """Answer a SaslAuthenticate with what its token has come to."""
+    evaluate = partial(authenticator.evaluate, bytes(request.body.auth_bytes))
+    if authenticator.threads is not None:
+        evaluated = authenticator.threads.run(evaluate)
+        return Task(_conclude_later(context, request, authenticator, evaluated))
+    response = _conclude(context, request, authenticator, evaluate())
+    return response if isinstance(response, Parked) else Answer(response)
+
+
+async def _conclude_later(
+    context: HandlerContext,
+    request: Request[messages.SaslAuthenticateRequest],
+    authenticator: SaslAuthenticator,
+    evaluated: Awaitable[Evaluated],
+) -> messages.SaslAuthenticateResponse | Parked:
+    return _conclude(context, request, authenticator, await evaluated)
+
+
+def _conclude(
+    context: HandlerContext,
+    request: Request[messages.SaslAuthenticateRequest],
+    authenticator: SaslAuthenticator,
+    evaluated: Evaluated,
+) -> messages.SaslAuthenticateResponse | Parked:
+    """What a token has come to, or what its login fails by; the connection ends then."""
+    response = messages.SaslAuthenticateResponse
+    try:
+        answer = authenticator.conclude(evaluated, context.clock.monotonic_ms())
+    except RefusedError as refusal:
+        told = response(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refusal))
+        refuse(request.connection, authenticator, str(refusal), request, told)
+        return PARKED
+    except ProtocolError as error:
+        refuse(request.connection, authenticator, str(error))
+        return PARKED
+    return response(auth_bytes=answer.token, session_lifetime_ms=answer.session_lifetime_ms)
 
 
 def refuse(

@@ -11,7 +11,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...config.broker_config import BrokerConfig
@@ -20,8 +20,10 @@ from ...protocol.compression.decompression import iter_decompressed
 from ...runtime.clock import Clock
 from ...runtime.rng import random_uuid, uuid_to_text
 from ...runtime.steps import ITEMS_AT_LEAST, Steps, count_items
-from .otlp import Labels, Point, PointKind, read_points
 from .subscriptions import RequestedMetrics, Subscription, read_subscription, requested_of
+
+if TYPE_CHECKING:
+    from .otlp import Labels, Point
 
 ID_BYTES = 16
 RESERVED_IDS = frozenset(number.to_bytes(ID_BYTES, "big") for number in (0, 1))
@@ -45,7 +47,7 @@ NEVER_MS = -(1 << 62)
 ACCEPTED_COMPRESSIONS = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
 """The best first."""
 
-SeriesKey = tuple[str, Labels]
+SeriesKey: TypeAlias = "tuple[str, Labels]"
 
 
 class Series(NamedTuple):
@@ -207,6 +209,8 @@ class ClientMetrics:
                 UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE, or INVALID_RECORD for what
                 cannot be read.
         """
+        from .otlp import read_points  # most brokers are never pushed anything
+
         if client_id in RESERVED_IDS:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         client = self._client(client_id, attributes)
@@ -241,7 +245,7 @@ class ClientMetrics:
                 self.dropped_series += 1
                 return
             self._series_count += self._clients.get(client.id) is client
-        before = known.value if known is not None and measure.kind is PointKind.DELTA else 0.0
+        before = known.value if known is not None and measure.is_delta else 0.0
         client.series[key] = Series(before + point.value, measure.is_monotonic)
 
     def _client(self, client_id: bytes, attributes: Mapping[str, str]) -> PushingClient:

@@ -60,6 +60,11 @@ class Measure(NamedTuple):
     kind: PointKind
     is_monotonic: bool = False
 
+    @property
+    def is_delta(self) -> bool:
+        """Whether numbers are to be added to what there was."""
+        return self.kind is PointKind.DELTA
+
 
 class Point(NamedTuple):
     """One number that a client measured.

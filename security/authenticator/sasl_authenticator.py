@@ -156,6 +156,11 @@ class SaslAuthenticator:
         return self._state
 
     @property
+    def is_authenticating(self) -> bool:
+        """Whether a token is what comes next."""
+        return self._state is SaslState.AUTHENTICATING
+
+    @property
     def mechanism(self) -> str:
         """By which the principal has logged in; empty: nobody has."""
         return self._mechanism

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os.path
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -399,6 +398,8 @@ class _LogLoader:
                 why,
             )
             return
+        import shlex  # a start that cuts nothing does without
+
         last_offset = self._last_offset_in(kept)
         logger.warning(
             "%s ends at offset %d after a crash: %s. Cut off and kept in %d files: offsets %d to "

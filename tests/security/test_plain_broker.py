@@ -17,14 +17,8 @@ OF_SECURITY = re.compile(
     r"|odradek\.broker\.dynamic_config\.(acl|token)_manager"
     r"|cryptography|jwt|gssapi"
 )
-FOR_EVERY_BROKER = {
-    "odradek.broker.request.quotas.quota_table",
-    "odradek.protocol.sasl.errors",
-    "odradek.security.authenticator",
-    "odradek.security.authenticator.exchange",
-    "odradek.security.authenticator.sasl_authenticator",
-}
-"""What a connection's login is, and the place where quotas would be."""
+FOR_EVERY_BROKER = {"odradek.broker.request.quotas.quota_table"}
+"""The place where quotas would be."""
 
 
 def of_security(folder: Path, **settings: str) -> set[str]:
