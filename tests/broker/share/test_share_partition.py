@@ -103,7 +103,6 @@ class SharePartitionHistory(RuleBasedStateMachine):
             offset < self.next or self.next - self.start < LIMITS.record_locks_max
         )
         batches = [each for each in self.log if each[1] >= offset][:batches_max]
-        room = LIMITS.record_locks_max - (self.next - self.start)
         acquired = self.real.acquire(
             member,
             offset,
@@ -124,6 +123,8 @@ class SharePartitionHistory(RuleBasedStateMachine):
         for missing in range(offset, batches[0][0]):
             if self.is_available(missing):
                 self.model[missing] = self.model[missing]._replace(state=ARCHIVED)
+        self.move_start()
+        room = LIMITS.record_locks_max - (self.next - self.start)
         again, may_go_on = self.again(batches, records_max, mode)
         assert sorted(each for each in taken if each < before) == again
         new = {each for each in taken if each >= before}
