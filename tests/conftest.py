@@ -187,7 +187,12 @@ def folder_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute what belongs together, in the order of the collection."""
+    """Distribute what belongs together, in the order of the collection.
+
+    Seeds of a soak belong to nothing: all workers take some of the same file.
+    """
+    if config.option.markexpr == "soak":
+        return None
     from xdist.scheduler import LoadScopeScheduling
 
     class TogetherByFile(LoadScopeScheduling):

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from ...coordinator.share.coordinator import ShareCoordinator
 
 RETRY_BACKOFF_MS = 100
-GIVE_UP_MS = 15_000
-"""Longer than a partition of `__share_group_state` is without a leader, as a rule."""
+ATTEMPTS_MAX = 300
+"""Half a minute at least, which is longer than a partition of `__share_group_state` is without a
+leader, as a rule; so are the five of Kafka, which wait for twice as long each time. Attempts count
+and not time, for one may take long: its coordinator was frozen, or this broker. Java's share
+consumers end by an error of a coordinator."""
 
 RETRIABLE = frozenset(
     {
@@ -42,11 +45,11 @@ RETRIABLE = frozenset(
 
 
 class Submitted(NamedTuple):
-    """An operation on its way; `give_up_ms` is when it is not tried again."""
+    """An operation on its way; `attempts` is how often it was tried before."""
 
     operation: Operation
     respond: StateCallback
-    give_up_ms: int
+    attempts: int = 0
 
 
 class StateChannels(Protocol):
@@ -94,8 +97,7 @@ class StatePersister:
     def submit(self, operation: Operation, respond: StateCallback) -> None:
         """Have an operation done; see `Persister.submit`. Where it is answered later, a flush
         follows what the callee stages."""
-        give_up_ms = self._clock.monotonic_ms() + GIVE_UP_MS
-        self._route(Submitted(operation, respond, give_up_ms))
+        self._route(Submitted(operation, respond))
 
     def _route(self, submitted: Submitted) -> None:
         if not self._cache.contains(SHARE_GROUP_STATE):
@@ -113,9 +115,11 @@ class StatePersister:
             self._channels.put(state.leader, submitted)
 
     def _answered(self, submitted: Submitted, answer: StateAnswer) -> None:
-        now_ms = self._clock.monotonic_ms()
-        if answer.error in RETRIABLE and now_ms < submitted.give_up_ms:
-            self._timers.schedule(now_ms + RETRY_BACKOFF_MS, partial(self._try_again, submitted))
+        attempts = submitted.attempts + 1
+        if answer.error in RETRIABLE and attempts < ATTEMPTS_MAX:
+            at_ms = self._clock.monotonic_ms() + RETRY_BACKOFF_MS
+            again = submitted._replace(attempts=attempts)
+            self._timers.schedule(at_ms, partial(self._try_again, again))
         else:
             submitted.respond(answer)
 

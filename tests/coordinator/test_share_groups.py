@@ -266,6 +266,24 @@ def test_a_refused_write_leaves_nothing_behind(bench: Bench) -> None:
     assert bench.beat("m1", 0, "orders").member_epoch == 2
 
 
+def test_a_write_that_fails_when_another_broker_has_the_group_is_answered(bench: Bench) -> None:
+    bench.joined("m1", "orders")
+    group = bench.coordinator.share.find(GROUP)
+    bench.log.is_held = True
+    answers: list[ShareHeartbeatAnswer] = []
+    request = ShareHeartbeat(GROUP, "m2", 0, None, frozenset({"orders"}))
+    run_at_once(bench.coordinator.share.heartbeat(request, answers.append))
+    for partition in range(PARTITIONS):
+        bench.coordinator.note_leadership(partition, 1, is_leader=False)
+    bench.advance(0)
+
+    for on_complete, _, _ in bench.log.take_waiting():
+        on_complete(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+    assert [answer.error for answer in answers] == [ErrorCode.NOT_COORDINATOR]
+    assert group.is_dead
+
+
 def test_a_group_is_deleted_with_what_it_has_read(bench: Bench) -> None:
     epoch = bench.joined("m1", "payments").member_epoch
     assert bench.beat("m1", epoch).error is ErrorCode.NONE

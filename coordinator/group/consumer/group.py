@@ -282,6 +282,11 @@ class ConsumerGroup:
         else:
             self._lagging.add(member.member_id)
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether nobody finds it here any more."""
+        return self.state is ConsumerGroupState.DEAD
+
     def mark_dead(self) -> None:
         """Be dead: deleted, or kept by another broker now."""
         GROUP_TRANSITIONS.require(self.state, ConsumerGroupState.DEAD)

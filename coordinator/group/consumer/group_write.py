@@ -42,6 +42,10 @@ class WrittenGroup(Protocol[ImageT]):
     def writes(self) -> InFlightWrites[ImageT]:
         """Those that are not replicated yet."""
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether nobody finds it here any more."""
+
     def image(self) -> ImageT:
         """What it holds now."""
 
@@ -289,6 +293,8 @@ class Writer(Generic[GroupT]):
         recovery = group.writes.finish(in_flight, error)
         if recovery is None:
             return
+        if group.is_dead and not group.is_conversion_open:
+            return  # another broker has it by now, and reads what is in the log
         logger.warning("a write of group %s failed, rolling it back", group.group_id)
         group.restore(recovery.image)
         if recovery.reload:

@@ -24,7 +24,6 @@ from .group import ConsumerGroup
 from .group_write import GroupWrite
 from .heartbeat_request import HeartbeatRequest
 from .member import ConsumerGroupMember, ResolvedExpression
-from .states import ConsumerGroupState
 from .topics import TopicsImage
 
 COMPILED_MAX = 128
@@ -295,7 +294,7 @@ class RegularExpressions:
             return
         self._resolving.discard(resolution.group_id)
         group = self._find_group(resolution.group_id)
-        if group is not None and group.state is not ConsumerGroupState.DEAD:
+        if group is not None and not group.is_dead:
             self._apply(group, resolution, matches)
 
     def _is_match(self, expression: str, name: str) -> bool:

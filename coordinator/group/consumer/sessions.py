@@ -15,7 +15,7 @@ from ..session import Session
 from .group import ConsumerGroup
 from .member import ConsumerGroupMember, MemberTimers
 from .settings import GroupTimings
-from .states import ConsumerGroupState, MemberState
+from .states import MemberState
 
 
 class MemberSessions:
@@ -99,7 +99,7 @@ class MemberSessions:
 
     def _is_over(self, group: ConsumerGroup, member_id: str, timers: MemberTimers) -> None:
         if (
-            group.state is not ConsumerGroupState.DEAD
+            not group.is_dead
             and group.timers.get(member_id) is timers
             and member_id in group.members
         ):
@@ -111,7 +111,7 @@ class MemberSessions:
             timers.rebalance = None
         member = group.members.get(member_id)
         if (
-            group.state is ConsumerGroupState.DEAD
+            group.is_dead
             or member is None
             or member.member_epoch != epoch
             or member.state is not MemberState.UNREVOKED_PARTITIONS
@@ -165,7 +165,7 @@ class MemberSessions:
     ) -> None:
         member = group.members.get(member_id)
         if (
-            group.state is not ConsumerGroupState.DEAD
+            not group.is_dead
             and group.timers.get(member_id) is timers
             and member is not None
             and member.uses_classic_protocol

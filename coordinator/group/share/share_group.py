@@ -171,6 +171,11 @@ class ShareGroup:
             SHARE_GROUP_TRANSITIONS.require(self.state, state)
         self.state = state
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether nobody finds it here any more."""
+        return self.state is ShareGroupState.DEAD
+
     def mark_dead(self) -> None:
         """Be dead: deleted, or kept by another broker now."""
         SHARE_GROUP_TRANSITIONS.require(self.state, ShareGroupState.DEAD)

@@ -232,6 +232,11 @@ class StreamsGroup:
             self.initial_delay.cancel()
             self.initial_delay = None
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether nobody finds it here any more."""
+        return self.state is StreamsGroupState.DEAD
+
     def mark_dead(self) -> None:
         """Be dead: deleted, or kept by another broker now."""
         STREAMS_GROUP_TRANSITIONS.require(self.state, StreamsGroupState.DEAD)

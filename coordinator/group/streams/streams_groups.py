@@ -43,7 +43,7 @@ from .member import JOIN_EPOCH, LEAVE_EPOCH, NO_TIMEOUT, StreamsMember
 from .reconciliation import reconcile
 from .records import StreamsGroupWrite, encode_member, encode_topology
 from .settings import STANDBY_REPLICAS, StreamsGroupConfigs, StreamsGroupSettings
-from .states import StreamsGroupState, StreamsMemberState
+from .states import StreamsMemberState
 from .task_assignor import AssignedMember, AssignedSubtopology, assign_tasks
 from .tasks import NOTHING, Tasks
 from .topology import InternalTopic, Topology
@@ -599,7 +599,7 @@ class StreamsGroups:
         )
 
     def _session_is_over(self, group: StreamsGroup, member_id: str) -> None:
-        if group.state is not StreamsGroupState.DEAD and member_id in group.members:
+        if not group.is_dead and member_id in group.members:
             self.fence(group, member_id, "its session timed out")
         else:
             self._forget_timers(group, member_id)
@@ -610,7 +610,7 @@ class StreamsGroups:
             timers.rebalance = None
         member = group.members.get(member_id)
         if (
-            group.state is not StreamsGroupState.DEAD
+            not group.is_dead
             and member is not None
             and member.member_epoch == epoch
             and member.state is StreamsMemberState.UNREVOKED_TASKS
