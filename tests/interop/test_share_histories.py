@@ -31,6 +31,7 @@ SEEDS, SOAK_SEEDS = 20, 500
 """The first ones have one fault each, the others two."""
 CLIENTS = (("java",), ("go",), ("librdkafka",), ("java", "go", "librdkafka"))
 VALUES = 40
+LOG_CHARACTERS = 4000
 KINDS = ("accept",) * 8 + ("release", "reject")
 """What a member does with a record."""
 NOBODY = -1
@@ -207,3 +208,5 @@ def test_nothing_is_lost_or_done_twice(
         members.leave()
         members.history.check_all_done(work.produced)
     work.delete()
+    logs = "".join(broker.log for broker in cluster.brokers.values())
+    assert "Traceback" not in logs, logs[logs.index("Traceback") :][:LOG_CHARACTERS]
