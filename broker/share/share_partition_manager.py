@@ -105,7 +105,10 @@ class LedSharePartition:
     """One share partition at its leader.
 
     Attributes:
-        leader_epoch: of the topic partition, since which it is held.
+        leader_epoch: of the topic partition when it was loaded. Its share coordinator goes by it:
+            it refuses those of leaders before.
+        led_since_epoch: of the topic partition. It is held for as long as this broker leads, though
+            the epoch goes on; as Kafka's SharePartitionListener, which hears of other leaders.
         state_epoch: which the share coordinator has given it.
         records: those in flight; None: they are being loaded.
         loading: who waits for that.
@@ -117,6 +120,7 @@ class LedSharePartition:
     __slots__ = (
         "key",
         "leader_epoch",
+        "led_since_epoch",
         "loading",
         "lock_timeouts",
         "records",
@@ -127,11 +131,12 @@ class LedSharePartition:
     )
 
     def __init__(
-        self, key: SharePartitionKey, requested: RequestedPartition, leader_epoch: int
+        self, key: SharePartitionKey, requested: RequestedPartition, partition: Partition
     ) -> None:
         self.key = key
         self.requested = requested
-        self.leader_epoch = leader_epoch
+        self.leader_epoch = partition.leader_epoch
+        self.led_since_epoch = partition.led_since_epoch
         self.state_epoch = 0
         self.records: SharePartition | None = None
         self.loading: list[Callable[[KafkaError | None], None]] = []
@@ -504,18 +509,16 @@ class SharePartitionManager:
         led = self._led.get(key)
         try:
             partition = self._leader_or_error(requested)
-            if led is not None and led.leader_epoch != partition.leader_epoch:
+            if led is not None and led.led_since_epoch != partition.led_since_epoch:
                 self._give_up(led)
                 led = None
         except KafkaError as refusal:
             respond(refusal)
             return
         if led is None:
-            led = self._led[key] = LedSharePartition(key, requested, partition.leader_epoch)
+            led = self._led[key] = LedSharePartition(key, requested, partition)
             led.loading.append(respond)
-            self._persister.submit(
-                ReadState(key, partition.leader_epoch), partial(self._loaded, led)
-            )
+            self._persister.submit(ReadState(key, led.leader_epoch), partial(self._loaded, led))
         elif led.records is None:
             led.loading.append(respond)
         else:
@@ -568,11 +571,9 @@ class SharePartitionManager:
     def leadership_changed(
         self, topic_partition: TopicPartition, is_leader: bool, leader_epoch: int
     ) -> None:
-        """Another broker leads a partition now, or this one in another epoch."""
+        """Another broker leads a partition now, or this one again."""
         for led in list(self._led.values()):
-            if led.requested.topic_partition == topic_partition and (
-                not is_leader or led.leader_epoch != leader_epoch
-            ):
+            if led.requested.topic_partition == topic_partition:
                 self._give_up(led)
 
     def _give_up_unless_used(self, led: LedSharePartition) -> None:
@@ -595,13 +596,13 @@ class SharePartitionManager:
         return partition
 
     def _check_led(self, led: LedSharePartition) -> Partition:
-        """The topic partition, if the share partition is still held in its epoch.
+        """The topic partition, if nobody else has led it since the share partition is held.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER or UNKNOWN_TOPIC_OR_PARTITION.
         """
         partition = self._leader_or_error(led.requested)
-        if partition.leader_epoch != led.leader_epoch or self._led.get(led.key) is not led:
+        if partition.led_since_epoch != led.led_since_epoch or self._led.get(led.key) is not led:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
 

@@ -113,6 +113,7 @@ class Partition:
 
     Attributes:
         isr: the committed one; empty where this broker does not lead, as it need not know.
+        led_since_epoch: the one in which this broker came to lead, if it does; none else has since.
         maximal_isr: with those that a pending change adds.
         pending_isr_change: what is being written.
         remote_replicas: by broker id, the followers of a partition led here.
@@ -129,6 +130,7 @@ class Partition:
         "leader",
         "leader_epoch",
         "leader_epoch_start_offset",
+        "led_since_epoch",
         "log",
         "maximal_isr",
         "min_insync_replicas",
@@ -166,6 +168,7 @@ class Partition:
         self.controller_epoch = NO_EPOCH
         self.leader_epoch = NO_EPOCH
         self.leader_epoch_start_offset = 0
+        self.led_since_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
@@ -273,6 +276,8 @@ class Partition:
                     is_in_sync=replica.broker_id in state.isr,
                 )
             self.leader_epoch = state.leader_epoch
+        if is_new_leader:
+            self.led_since_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.leader = self.broker_id
         self.is_leader = True

@@ -12,8 +12,10 @@ from odradek.broker.share.persister import StatePersister
 from odradek.broker.share.share_partition import SharePartition
 from odradek.broker.share.share_partition_manager import LedSharePartition, SharePartitionManager
 from odradek.broker.share.share_sessions import ShareSessionCache
+from odradek.common.partition_state import PartitionState
 from odradek.coordinator.share import share_state
 from odradek.coordinator.share.operations import StateAnswer, StateBatch
+from odradek.replication.partition.partition import Partition
 from odradek.runtime.steps import Steps
 from odradek.tools.simulation.checkers.invariants import InvariantBroken
 from odradek.tools.simulation.share.simulator import run_seed
@@ -108,6 +110,16 @@ def ended_sessions_are_served(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ShareSessionCache, "find", lambda self, key: None)
 
 
+def each_epoch_begins_anew(patch: pytest.MonkeyPatch) -> None:
+    make_leader = Partition.make_leader
+
+    def make_new_leader(partition: Partition, state: PartitionState) -> None:
+        make_leader(partition, state)
+        partition.led_since_epoch = partition.leader_epoch
+
+    patch.setattr(Partition, "make_leader", make_new_leader)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "breaks",
@@ -117,6 +129,7 @@ def ended_sessions_are_served(patch: pytest.MonkeyPatch) -> None:
         anybody_may_acknowledge,
         what_is_being_stored_is_given_up,
         ended_sessions_are_served,
+        each_epoch_begins_anew,
     ],
 )
 def test_bugs_are_found(monkeypatch: pytest.MonkeyPatch, breaks: Break) -> None:

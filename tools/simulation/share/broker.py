@@ -97,6 +97,9 @@ class SharingBroker:
         rng: decides everything random.
         state_log: where states are kept.
         network: takes what brokers say to each other.
+
+    Attributes:
+        leads_since: the epoch in which it came to lead the topic's partition; -1: it does not.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class SharingBroker:
         self.clock = clock
         self.alive = False
         self.life = 0
+        self.leads_since = self._heard_epoch = NO_EPOCH
         self._files = MemoryFiles()
         self._rng = rng
         self._state_log = state_log
@@ -120,6 +124,7 @@ class SharingBroker:
         """A process begins; it knows of no leader yet."""
         self.life += 1
         self.alive = True
+        self.leads_since = self._heard_epoch = NO_EPOCH
         self.timers = Timers()
         self.log_manager = LogManager(
             ["/data"],
@@ -222,12 +227,6 @@ class SharingBroker:
         return self.alive and partition is not None and partition.is_leader
 
     @property
-    def manager_epoch(self) -> int:
-        """In which epoch it holds the share partition, or would; -1: it knows no partition."""
-        partition = self.partitions.get(READ_PARTITION.topic_partition)
-        return NO_EPOCH if partition is None else partition.leader_epoch
-
-    @property
     def start_offset(self) -> int | None:
         """Of the share partition, if it holds it."""
         return next((each.records.start_offset for each in self.manager.led if each.records), None)
@@ -236,6 +235,12 @@ class SharingBroker:
 
     def lead_or_follow(self, leader: int, leader_epoch: int) -> None:
         """Hear who leads the topic's partition. A leader has all records by itself."""
+        goes_on = leader == self.broker_id and self.leads_since != NO_EPOCH
+        if leader != self.broker_id:
+            self.leads_since = NO_EPOCH
+        elif not goes_on or leader_epoch > self._heard_epoch + 1:
+            self.leads_since = leader_epoch
+        self._heard_epoch = leader_epoch
         replicas = (leader,)
         state = PartitionState(
             TOPIC, TOPIC_ID, 0, 1, leader, leader_epoch, replicas, 0, replicas,

@@ -123,7 +123,7 @@ class ShareMember:
                     self._cluster.trace(f"{self.name} gets {first}-{last}, count {count}")
                     self._cluster.invariants.delivered(
                         self.name,
-                        broker.manager_epoch,
+                        broker.leads_since,
                         first,
                         last,
                         count,
@@ -150,7 +150,7 @@ class ShareMember:
             self.held.append(HeldRecords(last + 1, held.last))
         if kind is AcknowledgeType.RENEW:
             self.held.append(HeldRecords(held.first, last))
-        leader_epoch = broker.manager_epoch
+        leader_epoch = broker.leads_since
         self._cluster.trace(f"{self.name} says {kind.name} of {held.first}-{last}")
         own = self._cluster.invariants.said(
             self.name, held.first, last, kind, broker.clock.monotonic_ms()
