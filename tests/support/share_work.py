@@ -30,7 +30,7 @@ SHARE_SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "3",
     "share.coordinator.snapshot.update.records.per.snapshot": "5",
-    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.session.timeout.ms": "8000",
 }
 """Who is killed is missed soon, broker or member, and snapshots of the state are written often."""
 
