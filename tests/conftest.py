@@ -87,10 +87,14 @@ OF_PROCESSES = frozenset(
 SHARE_A_PROCESS = ("tests/spark", "tests/interop")
 """Folders whose files are run by one worker: what they share is dear to start."""
 OF_THEIR_OWN = frozenset(
-    f"tests/spark/test_{name}.py"
-    for name in ("examples", "memory", "spark_commands", "standalone_cluster")
+    {
+        *("tests/interop/test_login_matrix.py", "tests/interop/test_share_histories.py"),
+        *("tests/spark/test_examples.py", "tests/spark/test_memory.py"),
+        *("tests/spark/test_spark_commands.py", "tests/spark/test_standalone_cluster.py"),
+    }
 )
-"""Those of its files that share nothing: they start processes of their own."""
+"""Those of their files that share little: they start processes of their own. What takes minutes and
+stayed with the others would leave one worker alone in the end."""
 SECOND_SPARK = "tests/spark, the second"
 OF_THE_SECOND_SPARK = frozenset(
     f"tests/spark/test_{name}.py"

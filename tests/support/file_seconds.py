@@ -10,7 +10,9 @@ SHORTEST = 8
 
 SECONDS = {
     "tests/spark": 500,
-    "tests/interop": 600,
+    "tests/interop": 900,
+    "tests/interop/test_share_histories.py": 300,
+    "tests/interop/test_login_matrix.py": 250,
     "tests/fuzz/test_bombs.py": 120,
     "tests/cluster/test_replication_under_faults.py": 60,
     "tests/cluster/test_exactly_once.py": 50,
