@@ -103,7 +103,9 @@ func (m *shareMember) round() {
 	fetches := m.client.PollFetches(ctx)
 	cancel()
 	fetches.EachError(func(_ string, _ int32, err error) {
-		if !errors.Is(err, context.DeadlineExceeded) {
+		// That its coordinator went is told, too, and tried again by itself.
+		var session *kgo.ErrGroupSession
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &session) {
 			say("%s failed %v", m.name, err)
 		}
 	})
