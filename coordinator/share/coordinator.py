@@ -51,10 +51,10 @@ class ShareShard(Shard):
     Attributes:
         states: by key.
         pruned_to: what comes before this offset has been removed.
-        told_of_last: who is told, and what, when the last append is stored; empty once it is.
+        deferred: the answers that are given when the last append is stored; empty once it is.
     """
 
-    __slots__ = ("pruned_to", "states", "told_of_last")
+    __slots__ = ("deferred", "pruned_to", "states")
 
     def __init__(
         self,
@@ -66,15 +66,15 @@ class ShareShard(Shard):
         super().__init__(runtime.log, partition, leader_epoch, slice_bytes)
         self.states: dict[SharePartitionKey, ReplayedState] = {}
         self.pruned_to = 0
-        self.told_of_last: list[tuple[StateCallback, StateAnswer]] = []
+        self.deferred: list[tuple[StateCallback, StateAnswer]] = []
 
     def answer(self, respond: StateCallback, answer: StateAnswer) -> None:
-        """Tell what is in memory, once it is stored: what is under way may still be lost.
+        """Answer with what is in memory, once it is stored: what is under way may still be lost.
 
-        As Kafka's CoordinatorRuntime completes what writes nothing behind what was written.
+        As the deferred events of Kafka's CoordinatorRuntime, for what writes nothing itself.
         """
-        if self.told_of_last:
-            self.told_of_last.append((respond, answer))
+        if self.deferred:
+            self.deferred.append((respond, answer))
         else:
             respond(answer)
 
@@ -263,16 +263,15 @@ class ShareCoordinator:
         shard = self._shards.shard_of(key)
         self._check_topic(key)
         known = shard.states.get(key)
-        if known is None:
-            shard.answer(respond, StateAnswer())
-            return
-        state = known.state
-        answer = StateAnswer(
-            state_epoch=state.state_epoch,
-            leader_epoch=state.leader_epoch,
-            start_offset=state.start_offset,
-            delivery_complete_count=state.delivery_complete_count,
-        )
+        answer = StateAnswer()
+        if known is not None:
+            state = known.state
+            answer = StateAnswer(
+                state_epoch=state.state_epoch,
+                leader_epoch=state.leader_epoch,
+                start_offset=state.start_offset,
+                delivery_complete_count=state.delivery_complete_count,
+            )
         shard.answer(respond, answer)
 
     def _delete(self, operation: DeleteState, respond: StateCallback) -> None:
@@ -374,11 +373,11 @@ class ShareCoordinator:
         on_stored: Callable[[int], None] | None = None,
     ) -> None:
         """Append what has changed, and answer when that is on enough replicas."""
-        told = shard.told_of_last = [(respond, answer)]
+        deferred = shard.deferred = [(respond, answer)]
 
         def appended(error: ErrorCode, offset: int) -> None:
-            if shard.told_of_last is told:
-                shard.told_of_last = []
+            if shard.deferred is deferred:
+                shard.deferred = []
             if error:
                 logger.warning(
                     "could not store a state of share partition %d, reading it back: %s",
@@ -388,8 +387,9 @@ class ShareCoordinator:
                 self._shards.reload(shard)
             elif on_stored is not None:
                 on_stored(offset)
-            for each, what in told:
-                each(StateAnswer(group_error(error)) if error else what)
+            failed = StateAnswer(group_error(error)) if error else None
+            for respond_deferred, deferred_answer in deferred:
+                respond_deferred(failed or deferred_answer)
 
         self._runtime.append(shard.partition, records, appended)
 

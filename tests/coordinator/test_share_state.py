@@ -233,7 +233,7 @@ def test_a_write_that_failed_is_not_remembered(bench: Bench) -> None:
 
 @pytest.mark.parametrize("question", [ReadState(KEY, 5), ReadStateSummary(KEY)])
 @pytest.mark.parametrize("outcome", [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS])
-def test_what_may_still_be_lost_is_told_only_when_it_is_stored(
+def test_what_may_still_be_lost_is_answered_only_when_it_is_stored(
     bench: Bench, question: Operation, outcome: ErrorCode
 ) -> None:
     bench.log.is_held = True

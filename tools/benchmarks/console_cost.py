@@ -132,7 +132,7 @@ def beside(state: str, running: MeasuredBroker) -> AbstractContextManager[object
 def share_of_a_core(running: MeasuredBroker, seconds: float) -> float:
     """In percent, of what the broker does while nobody but a console asks for anything."""
     before = running.cpu_seconds()
-    time.sleep(seconds)
+    time.sleep(seconds)  # what it does in that time is what is measured
     return 100 * (running.cpu_seconds() - before) / seconds
 
 

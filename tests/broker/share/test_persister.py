@@ -28,18 +28,18 @@ class Coordinator:
     """A share coordinator of this broker, which answers with `error`.
 
     Attributes:
-        asked: how often.
+        attempts: how often it was given an operation.
     """
 
     def __init__(self) -> None:
         self.error = ErrorCode.NOT_COORDINATOR
-        self.asked = 0
+        self.attempts = 0
 
     def partition_for(self, key: str) -> int:
         return 0
 
     def submit(self, operation: Operation, respond: StateCallback) -> None:
-        self.asked += 1
+        self.attempts += 1
         respond(StateAnswer(self.error))
 
 
@@ -88,7 +88,7 @@ def test_what_does_not_pass_is_answered_in_the_end() -> None:
         assert bench.answers == []
         bench.advance(RETRY_BACKOFF_MS)
     assert bench.answers == [StateAnswer(ErrorCode.NOT_COORDINATOR)]
-    assert bench.coordinator.asked == ATTEMPTS_MAX
+    assert bench.coordinator.attempts == ATTEMPTS_MAX
     assert RETRY_BACKOFF_MS * ATTEMPTS_MAX >= 30_000
 
 

@@ -235,10 +235,9 @@ class SharingBroker:
 
     def lead_or_follow(self, leader: int, leader_epoch: int) -> None:
         """Hear who leads the topic's partition. A leader has all records by itself."""
-        goes_on = leader == self.broker_id and self.leads_since != NO_EPOCH
         if leader != self.broker_id:
             self.leads_since = NO_EPOCH
-        elif not goes_on or leader_epoch > self._heard_epoch + 1:
+        elif self.leads_since == NO_EPOCH or leader_epoch > self._heard_epoch + 1:
             self.leads_since = leader_epoch
         self._heard_epoch = leader_epoch
         replicas = (leader,)
