@@ -364,8 +364,10 @@ class Broker:
                 try:
                     await waiting.sleep_forever()
                 finally:
-                    await self._shut_down_in_order()
-                    serving.cancel()
+                    try:
+                        await self._shut_down_in_order()
+                    finally:  # nothing else ends what is shielded from the end of this
+                        serving.cancel()
         finally:
             with waiting.new_cancel_scope(shield=True):
                 await self._stop()
@@ -385,7 +387,9 @@ class Broker:
             EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
             for listener in advertised
         )
-        refused_requests = RefusedRequests(lambda: self.dispatcher.routes, self.clock)
+        refused_requests = RefusedRequests(
+            lambda: self.dispatcher.routes, self.replica_manager.refused_writes, self.clock
+        )
         with scope:
             async with waiting.open_nursery() as nursery:
                 self.supervisor.nursery = nursery
@@ -571,9 +575,7 @@ class Broker:
 
     def _advertised_listeners(self) -> tuple[Listener, ...]:
         ports = {bound.listener.name: bound.port for bound in self.server.bound}
-        return advertise(
-            self.config.listeners, self.config.advertised_listeners, ports, _host_name()
-        )
+        return advertise(self.config.listeners, self.config.advertised_listeners, ports, _host_name)
 
     def _log_config(self, overrides: Mapping[str, str]) -> LogConfig:
         return log_config(self.config, overrides)

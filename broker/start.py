@@ -8,11 +8,12 @@ import random
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import trio
 
 from ..common.log_lines import BROKER_ID, LimitedLogHandler
+from ..common.named_tuple import NamedTuple
 from ..config.broker_config import BrokerConfig
 from ..config.definition import ConfigError
 from ..config.dynamic.dynamic_config import DynamicConfig

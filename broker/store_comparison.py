@@ -34,8 +34,8 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
+from ..common.named_tuple import NamedTuple
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, NodeExists, NoNode

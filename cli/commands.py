@@ -27,11 +27,11 @@ COMMANDS = {
     "demo": "spark.demo:demo",
     "completion": "completion.scripts:completion",
 }
-"""Where each is: a function, or a typer application of several. `serve` is not among them: it is
+"""Where each is: a function, or a group of several. `serve` is not among them: it is
 dispatched before anything of this is imported."""
 
 
 def load_command(name: str) -> Any:
-    """A command of the table: its function, or its typer application."""
+    """A command of the table: its function, or its group."""
     module, _, attribute = COMMANDS[name].partition(":")
     return getattr(import_module(f".{module}", __package__), attribute)

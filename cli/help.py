@@ -14,11 +14,10 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from typer import Typer
-
 from .commands import COMMANDS, load_command
 from .common.show import BOLD, styled
-from .plain_arguments import Declared, NotPlainError, declared_parameters
+from .declarations import CommandGroup
+from .plain_arguments import Declared, declared_parameters
 
 HELP_WORDS = frozenset({"-h", "--help"})
 COLUMNS_MIN, COLUMNS_MAX = 40, 100
@@ -68,18 +67,14 @@ def help_for(arguments: Sequence[str], columns: int) -> str | None:
         return _of_group("odradek", PROGRAM_HELP, entries, columns)
     command = load_command(words[0]) if words[0] in COMMANDS else None
     name = f"odradek {words[0]}"
-    if isinstance(command, Typer):
-        of_group = {each.name or "": each.callback for each in command.registered_commands}
+    if isinstance(command, CommandGroup):
         if len(words) == 1 or words[1] in HELP_WORDS:
-            entries = [(each, _first_line(function)) for each, function in of_group.items()]
-            return _of_group(name, str(command.info.help), entries, columns)
-        command, name = of_group.get(words[1]), f"{name} {words[1]}"
+            entries = [(each, _first_line(called)) for each, called in command.commands.items()]
+            return _of_group(name, command.help, entries, columns)
+        command, name = command.commands.get(words[1]), f"{name} {words[1]}"
     if command is None or not is_requested:
         return None
-    try:
-        return _of_command(name, command, declared_parameters(command), columns)
-    except NotPlainError:
-        return None
+    return _of_command(name, command, declared_parameters(command), columns)
 
 
 def terminal_columns() -> int:
@@ -90,11 +85,11 @@ def terminal_columns() -> int:
 
 def _summary_of(name: str) -> str:
     command = load_command(name)
-    return str(command.info.help) if isinstance(command, Typer) else _first_line(command)
+    return command.help if isinstance(command, CommandGroup) else _first_line(command)
 
 
-def _first_line(function: Callable[..., object] | None) -> str:
-    return cleandoc((function.__doc__ if function else None) or "").partition("\n\n")[0]
+def _first_line(function: Callable[..., object]) -> str:
+    return cleandoc(function.__doc__ or "").partition("\n\n")[0]
 
 
 def _of_group(name: str, text: str, entries: Sequence[tuple[str, str]], columns: int) -> str:

@@ -1,10 +1,10 @@
 """Command lines without anything unusual, read straight from the signatures of the commands.
 
-Typer builds validators of another library for every option before it calls a command, which takes
-longer than the command itself. What is declared for it says all there is to know about a command
-line such as `topics list --bootstrap-server HOST:PORT`, so that one is read here. Whatever is not
-plain (help, a mistake, options joined in one word, values that begin with a dash) is left to typer,
-which gives the same arguments where it finds no mistake: a test compares the two.
+Typer takes long to import, and builds validators of another library for every option before it
+calls a command: together longer than the command itself. What is declared says all there is to know
+about a command line such as `topics list --bootstrap-server HOST:PORT`, so that one is read here.
+Whatever is not plain (a mistake, options joined in one word, values that begin with a dash) is left
+to typer, which gives the same arguments where it finds no mistake: a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from typer import Typer
-from typer.models import ArgumentInfo, OptionInfo
-from typer.utils import get_params_from_function
-
 from .commands import COMMANDS, load_command
+from .declarations import CommandGroup, Declaration, DeclaredParameter, Option, parameters_of
 
 INTEGER = re.compile(r"-?[0-9]{1,18}")
 NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
@@ -38,7 +35,7 @@ class PlainCall(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """One parameter of a command's function, and what typer is to make of it.
+    """One parameter of a command's function, and what a command line may say of it.
 
     Attributes:
         flags: for a switch, the words that set it, and to what.
@@ -46,7 +43,7 @@ class Declared(NamedTuple):
     """
 
     name: str
-    info: OptionInfo | ArgumentInfo
+    info: Declaration
     type: Any
     is_list: bool
     words: Sequence[str]
@@ -63,11 +60,8 @@ def plain_call(arguments: Sequence[str]) -> PlainCall | None:
         return None
     rest = list(arguments[1:])
     function = load_command(arguments[0])
-    if isinstance(function, Typer):
-        name = rest.pop(0) if rest else ""
-        function = next(
-            (each.callback for each in function.registered_commands if each.name == name), None
-        )
+    if isinstance(function, CommandGroup):
+        function = function.commands.get(rest.pop(0) if rest else "")
     if function is None:
         return None
     try:
@@ -77,24 +71,18 @@ def plain_call(arguments: Sequence[str]) -> PlainCall | None:
 
 
 def declared_parameters(function: Callable[..., object]) -> list[Declared]:
-    """The parameters of a command. Raises NotPlainError where only typer can handle one."""
-    return [
-        _declare(name, parameter.annotation, parameter.default)
-        for name, parameter in get_params_from_function(function).items()
-    ]
+    """The parameters of a command."""
+    return [_declare(each) for each in parameters_of(function)]
 
 
-def _declare(name: str, type_: Any, info: Any) -> Declared:
-    if not isinstance(info, OptionInfo | ArgumentInfo) or info.callback or info.parser:
-        raise NotPlainError
+def _declare(parameter: DeclaredParameter) -> Declared:
+    name, type_, info = parameter
     if NoneType in get_args(type_):
         (type_,) = (each for each in get_args(type_) if each is not NoneType)
     words: Sequence[str] = ()
-    if isinstance(info, OptionInfo):
+    if isinstance(info, Option):
         option = name.replace("_", "-")
-        words = info.param_decls or (
-            f"--{option}/--no-{option}" if type_ is bool else f"--{option}",
-        )
+        words = info.names or (f"--{option}/--no-{option}" if type_ is bool else f"--{option}",)
     flags: dict[str, bool] = {}
     if type_ is bool:
         for word in words:
@@ -141,7 +129,7 @@ def _taken(parameter: Declared, values: list[Any]) -> Any:
     """The value of a parameter: the last that was given, all of a list's, or the default."""
     variable = parameter.info.envvar
     if variable is not None and not values:
-        if parameter.is_list or not isinstance(variable, str):
+        if parameter.is_list:
             raise NotPlainError
         text = os.environ.get(variable)
         values = [_value(parameter, text)] if text else []

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-import typer
-
 from ..common.escaping import escaped
 from .common.errors import explain
+from .declarations import Exit
 from .plain_arguments import plain_call
+from .version import version_line
 
 NOT_UNDERSTOOD = 2
 
@@ -50,7 +50,7 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _end(error: BaseException) -> int:
-    if isinstance(error, typer.Exit):
+    if isinstance(error, Exit):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -74,6 +74,9 @@ def _call(arguments: Sequence[str]) -> object:
     if text is not None:
         print(text)
         return 0 if HELP_WORDS.intersection(arguments) else NOT_UNDERSTOOD
+    if list(arguments) == ["--version"]:
+        print(version_line())
+        return 0
     from .app import app
 
     return app(args=list(arguments), prog_name="odradek", standalone_mode=False)
@@ -82,7 +85,9 @@ def _call(arguments: Sequence[str]) -> object:
 def _show_error(error: Exception) -> int:
     show_usage = getattr(error, "show", None)
     if show_usage is not None:  # typer's own: the command line was not understood
-        if isinstance(error, typer.BadParameter):  # Pydantic says the kind of its error first
+        from typer import BadParameter
+
+        if isinstance(error, BadParameter):  # Pydantic says the kind of its error first
             error.message = error.message.removeprefix("Value error, ")
         show_usage()
         return int(getattr(error, "exit_code", 2))

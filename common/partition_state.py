@@ -6,8 +6,8 @@ The wire form is the controller channel's to translate (article 001).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from .named_tuple import NamedTuple
 from .topic_partition import TopicPartition
 
 LEADER_DURING_DELETE = -2

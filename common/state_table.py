@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from .named_tuple import NamedTuple
 
 StateT = TypeVar("StateT", bound=Enum)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from ..common.named_tuple import NamedTuple
 
 
 class ConfigError(ValueError):

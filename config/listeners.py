@@ -11,9 +11,9 @@ No socket is opened here; a host name is not looked up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
+from ..common.named_tuple import NamedTuple
 from .definition import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -222,7 +222,7 @@ def advertise(
     listeners: tuple[Listener, ...],
     advertised: tuple[Listener, ...] | None,
     bound_ports: Mapping[str, int],
-    local_host: str,
+    local_host: Callable[[], str],
 ) -> tuple[Listener, ...]:
     """What Metadata says of this broker, once its sockets are bound.
 
@@ -231,7 +231,7 @@ def advertise(
         advertised: those of `advertised.listeners`; None where it is not set, which advertises
             what is listened on.
         bound_ports: the port bound for each listener name; takes the place of port 0.
-        local_host: this machine's name, for listeners without a host.
+        local_host: finds this machine's name, which may take long, for listeners without a host.
     """
     named: dict[str, Listener] = {}
     for listener in listeners if advertised is None else advertised:
@@ -241,7 +241,7 @@ def advertise(
         named[listener.name] = Listener(
             listener.name,
             listener.security_protocol,
-            local_host if every_interface else listener.host,
+            local_host() if every_interface else listener.host,
             listener.port or bound_ports.get(listener.name, 0),
         )
     return tuple(named.values())

@@ -7,9 +7,9 @@ ControllerContext). It is changed only after the store has accepted the change.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from ..common.live_broker import LiveBroker
+from ..common.named_tuple import NamedTuple
 from ..common.partition_state import LEADER_DURING_DELETE, LeaderAndIsr, PartitionState
 from ..common.topic_partition import TopicPartition
 from .partitions.states import PartitionStatus, ReplicaStatus

@@ -10,10 +10,10 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from ..common.errors import ErrorCode, KafkaError
 from ..common.live_broker import LiveBroker
+from ..common.named_tuple import NamedTuple
 from ..metadata.features import DEFAULT_LEVELS, SUPPORTED
 from ..metadata_store.errors import BadVersion, MetadataStoreError, NodeExists, NoNode
 from ..metadata_store.store import Create, SetData, StoredNode

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import NamedTuple
 
 from ..common.live_broker import LiveBroker
+from ..common.named_tuple import NamedTuple
 from ..metadata_store import znodes
 from ..metadata_store.errors import BadVersion, NodeExists, NoNode
 from ..metadata_store.store import Check, Create, MetadataStore, SetData, ensure_paths
@@ -50,7 +50,10 @@ async def get_or_create_cluster_id(store: MetadataStore, proposed: str) -> str:
 
 
 async def get_or_create_secret(store: MetadataStore, proposed: bytes) -> bytes:
-    """By which the cluster's brokers know each other; the first broker's proposal becomes it."""
+    """By which the cluster's brokers know each other; the first broker's proposal becomes it.
+
+    A crash of power that takes it from a file takes all who know it, too: the next makes another.
+    """
     while True:
         try:
             return (await store.get(znodes.INTER_BROKER_SECRET)).data
@@ -58,7 +61,7 @@ async def get_or_create_secret(store: MetadataStore, proposed: bytes) -> bytes:
             pass
         await ensure_paths(store, [znodes.INTER_BROKER_SECRET.rpartition("/")[0]])
         with suppress(NodeExists):  # another broker was first: its proposal counts
-            await store.create(znodes.INTER_BROKER_SECRET, proposed)
+            await store.multi([Create(znodes.INTER_BROKER_SECRET, proposed, unsynced=True)])
             return proposed
 
 
@@ -146,19 +149,14 @@ async def try_to_become_controller(
         pass
     else:
         return None
-    try:
-        node = await store.get(znodes.CONTROLLER_EPOCH)
-        epoch, version = int(node.data), node.version
-    except NoNode:
-        try:
-            await store.create(znodes.CONTROLLER_EPOCH, b"0")
-        except NodeExists:
-            return await try_to_become_controller(store, broker_id, now_ms)
-        epoch, version = 0, 0
+    (node,) = await store.get_many([znodes.CONTROLLER_EPOCH])
+    first = [Create(znodes.CONTROLLER_EPOCH, b"0")] if node is None else []
+    epoch, version = (0, 0) if node is None else (int(node.data), node.version)
     epoch += 1
     try:
-        _, epoch_version = await store.multi(
+        *_, epoch_version = await store.multi(
             [
+                *first,
                 Create(
                     znodes.CONTROLLER,
                     znodes.encode_controller(broker_id, now_ms),
@@ -168,6 +166,8 @@ async def try_to_become_controller(
             ]
         )
     except (NodeExists, BadVersion):
+        if first:  # another broker may have made the epoch, and not be controller
+            return await try_to_become_controller(store, broker_id, now_ms)
         return None
     assert isinstance(epoch_version, int)
     return Election(epoch, epoch_version)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..common.internal_topics import (
     CONSUMER_OFFSETS,
@@ -11,6 +10,7 @@ from ..common.internal_topics import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from ..common.named_tuple import NamedTuple
 from ..config.broker_config import BrokerConfig
 from ..config.definition import ConfigValues
 from ..config.topic_configs import topic_values

@@ -1,6 +1,6 @@
 """Send ten records to a topic and read them back, with kafka-python.
 
-    pip install odradek kafka-python
+    pip install kafka-python    # and odradek, as README.md says
 
 Start a broker (`odradek serve`), then: python examples/hello_kafka.py [HOST:PORT]
 """

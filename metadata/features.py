@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..common.live_broker import FeatureRange
+from ..common.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

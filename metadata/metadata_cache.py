@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..common.live_broker import LiveBroker
+from ..common.named_tuple import NamedTuple
 from ..common.partition_state import LEADER_DURING_DELETE, PartitionState
 from ..common.sentinels import NO_LEADER, ZERO_UUID
 from ..common.topic_partition import TopicPartition

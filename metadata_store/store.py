@@ -10,8 +10,9 @@ import enum
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from ..common.named_tuple import NamedTuple
 from .errors import NodeExists, NoNode, SessionExpired
 
 logger = logging.getLogger(__name__)
@@ -43,13 +44,16 @@ class Create(NamedTuple):
     """Make a node under an existing parent; the result is its path.
 
     An `ephemeral` node goes with the session that made it. A `sequential` one gets ten
-    digits added to its name, growing with each under its parent.
+    digits added to its name, growing with each under its parent. An `unsynced` one is made again
+    by whoever misses it, and so nobody waits for the disk: a crash of power may take it, but
+    not if a later change has outlived that.
     """
 
     path: str
     data: bytes = b""
     ephemeral: bool = False
     sequential: bool = False
+    unsynced: bool = False
 
 
 class SetData(NamedTuple):
@@ -164,6 +168,14 @@ class MetadataStore(ABC):
                 except Exception:  # one listener's, which must not end the session's task
                     logger.exception("a listener to the session failed")
 
+    def _give_up_session(self) -> None:
+        """Another session is to begin: the one that there may be is over for its listeners.
+
+        Its watches go with it, so they must hear that what they follow is to be watched anew.
+        """
+        if self.session_state not in SESSION_ENDED:
+            self._change_state(SessionState.EXPIRED)
+
     def _require_session(self) -> None:
         """Raises SessionExpired once the session is over."""
         if self.session_state in SESSION_ENDED:
@@ -269,6 +281,6 @@ async def ensure_paths(store: MetadataStore, paths: Sequence[str]) -> None:
     if not missing:
         return
     try:
-        await store.multi([Create(path) for path in missing])
+        await store.multi([Create(path, unsynced=True) for path in missing])
     except NodeExists:  # another broker starts at the same time: look again
         await ensure_paths(store, paths)

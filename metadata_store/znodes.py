@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
+from ..common.named_tuple import NamedTuple
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
 from ..runtime.rng import uuid_from_text, uuid_to_text

@@ -3,7 +3,8 @@
 Nothing here may read a socket, a file or a clock, or know of trio: bytes in, messages
 out, and back. Everything else uses this package.
 
-Importing the package imports no schema, and not construct; `messages` does at first use.
+Importing the package imports no schema; `messages` does at first use. Only plain constructs, which
+the codecs are tested against, import construct.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ DescribeUserScramCredentials names the users.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..common.errors import ErrorCode
+from ..common.named_tuple import NamedTuple
 from . import messages
 from .api_keys import ApiKey
 from .codec.types import Array, StructType

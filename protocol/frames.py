@@ -13,7 +13,8 @@ import mmap
 import struct
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+
+from ..common.named_tuple import NamedTuple
 
 LENGTH_BYTES = 4
 PAGED_BYTES_MIN = 128 * 1024

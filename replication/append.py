@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ..common.errors import ErrorCode
+from ..common.named_tuple import NamedTuple
 from ..common.sentinels import NO_OFFSET, NO_TIMESTAMP
 from ..common.topic_partition import TopicPartition
 from ..storage.log.log_append_info import LogAppendInfo

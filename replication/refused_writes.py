@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 
 from ..common.errors import ErrorCode, KafkaError
-from ..common.log_lines import one_class
+from ..common.log_lines import INTERVAL_S, one_class
 from ..common.topic_partition import TopicPartition
 from ..runtime.clock import Clock
 from ..storage.errors import DISK_FULL
@@ -42,6 +42,7 @@ class RefusedWrites:
         self._clock = clock
         self.counts: Counter[Kind] = Counter()
         self._full_ms: dict[str, int] = {}
+        self._noted_ms: dict[ErrorCode, int] = {}
 
     def note(self, refusal: KafkaError, log_directory: str, partition: TopicPartition) -> None:
         """A write was refused.
@@ -56,6 +57,7 @@ class RefusedWrites:
             return
         kind = (code, log_directory)
         self.counts[kind] += 1
+        self._noted_ms[code] = self._clock.monotonic_ms()
         cause = refusal.__cause__
         if isinstance(cause, OSError) and cause.errno in DISK_FULL:
             self._full_ms[log_directory] = self._clock.monotonic_ms()
@@ -67,6 +69,11 @@ class RefusedWrites:
             refusal.message or "no reason given",
             extra=one_class(*kind),
         )
+
+    def is_explained(self, error: ErrorCode) -> bool:
+        """Whether the log has lately got a line with the reason of writes refused with an error."""
+        noted_ms = self._noted_ms.get(error)
+        return noted_ms is not None and self._clock.monotonic_ms() - noted_ms < INTERVAL_S * 1000
 
     def is_full(self, log_directory: str) -> bool:
         """Whether a log directory has lately refused a write for want of space."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..common.errors import ErrorCode, KafkaError
 from ..common.internal_topics import INTERNAL_TOPICS
+from ..common.named_tuple import NamedTuple
 from ..common.partition_state import LeaderAndIsr, PartitionState, StoppedReplica
 from ..common.sentinels import NO_LEADER, NO_OFFSET, ZERO_UUID
 from ..common.topic_partition import TopicPartition

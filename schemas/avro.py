@@ -122,10 +122,10 @@ def json_decoder(schema: Schema) -> Decode:
     Raises:
         SchemaError: it is no Avro schema, or fastavro is not installed.
     """
-    from fastavro import json_writer
-
     decode = AvroReader(schema).decoder(schema)
     known = parsed(schema)
+    # The reader has said what to install where fastavro is missing.
+    from fastavro import json_writer
 
     def decode_to_json(data: bytes, start: int) -> str:
         text = StringIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,7 +42,8 @@ def needed_package(package: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
+        # Workers have loaded it, and so has the program that gives them work; nobody else has.
+        where = ", on every worker of Spark, too" if "pyspark" in sys.modules else ""
         raise SchemaError(
-            f"{package} is not installed here ({error}); install 'odradek[schemas]', on every"
-            " worker of Spark, too"
+            f"{package} is not installed here ({error}); install 'odradek[schemas]'{where}"
         ) from None

@@ -122,11 +122,14 @@ class Cluster(ClusterOutages, ClusterInspection, HasAccess):
         self.brokers.append(broker)
         return broker
 
-    def remove_broker(self, broker_id: int) -> None:
+    def remove_broker(self, broker_id: int | Broker) -> None:
         """Stop a broker in good order, for good, and remove what it kept.
 
         As in Kafka it stays in the replicas of its partitions, which others lead then where they
         can: reassign them before if they are to have as many copies as they had.
+
+        Args:
+            broker_id: its id, or the broker itself.
 
         Raises:
             ValueError: there is no such broker.

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ...metadata_store.errors import MetadataStoreError, NoNode
+from ...metadata_store.errors import MetadataStoreError, NoNode, StoreUnreachable
 from ...metadata_store.store import (
     Change,
     MetadataStore,
@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 """How long a notification stays, as in Kafka."""
+
+RETRY_SECONDS: Final = 0.5
+"""After a store that did not answer, whose session may go on as if nothing had been."""
 
 LISTED_PER_SECOND: Final = 10_000
 """So many notifications are looked through in a second of changes that follow each other. Each look
@@ -108,6 +111,7 @@ class ChangeNotifications:
             ExceptionGroup: some could not be acted on, and are new still.
         """
         failures: list[Exception] = []
+        is_left = False
         async with self._following:
             self._will_look = False
             try:
@@ -128,6 +132,10 @@ class ChangeNotifications:
                 await waiting.sleep(len(names) / LISTED_PER_SECOND)
             except MetadataStoreError as error:
                 logger.warning("%s cannot be followed now: %s", self._folder, error)
+                is_left = isinstance(error, StoreUnreachable)
+        if is_left:
+            await waiting.sleep(RETRY_SECONDS)
+            self._look()
         if failures:
             raise ExceptionGroup(f"{self._folder}: changes could not be put in force", failures)
 

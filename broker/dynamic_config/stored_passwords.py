@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...config.definition import ConfigError, ConfigType, ConfigValues
 from ...config.tables.broker_table import BROKER_DEFINITIONS
 from ...runtime.offload import run_in_thread

@@ -8,7 +8,7 @@ Departures from Kafka: a group that is named again is answered once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.describing import (
@@ -17,7 +17,7 @@ from ...coordinator.group.describing import (
     DescribedPartitions,
 )
 from ...protocol import messages
-from ...runtime.steps import Steps, map_in_steps, map_steps
+from ...runtime.steps import Steps, map_steps, sorted_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -31,7 +31,7 @@ def handle_consumer_group_describe(
 ) -> Steps[messages.ConsumerGroupDescribeResponse]:
     """Describe every requested group, once."""
     groups = yield from map_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        lambda group_id: _described(context, request, group_id),
         dict.fromkeys(request.body.group_ids),
     )
     return messages.ConsumerGroupDescribeResponse(groups=groups)
@@ -39,30 +39,33 @@ def handle_consumer_group_describe(
 
 def _describe(
     context: HandlerContext, request: Request[messages.ConsumerGroupDescribeRequest], group_id: str
-) -> ConsumerGroupDescription:
+) -> Steps[ConsumerGroupDescription]:
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
             return ConsumerGroupDescription(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         group = context.coordinators.group.describe_consumer_group(group_id)
-        topics = {
-            entry.topic_name
-            for member in group.members
-            for entry in (*member.assignment, *member.target)
-        }
-        topics.update(*(member.member.subscribed_topic_names for member in group.members))
-        require_visible_topics(context, request, topics)
+        yield from require_visible_topics(context, request, _topics(group))
     except KafkaError as refusal:
         return ConsumerGroupDescription(group_id, refusal.code, refusal.message)
     return group
 
 
+def _topics(group: ConsumerGroupDescription) -> Iterator[str]:
+    """Those that its members read, are to read, or have subscribed to."""
+    for described in group.members:
+        for entry in (*described.assignment, *described.target):
+            yield entry.topic_name
+        yield from described.member.subscribed_topic_names
+
+
 def _described(
     context: HandlerContext,
     request: Request[messages.ConsumerGroupDescribeRequest],
-    group: ConsumerGroupDescription,
+    group_id: str,
 ) -> Steps[messages.ConsumerGroupDescribeResponse.DescribedGroup]:
-    members = yield from map_in_steps(_member, group.members)
+    group = yield from _describe(context, request, group_id)
+    members = yield from map_steps(_member, group.members)
     return messages.ConsumerGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,
@@ -81,8 +84,9 @@ def _described(
     )
 
 
-def _member(described: DescribedConsumer) -> messages.ConsumerGroupDescribeResponse.Member:
+def _member(described: DescribedConsumer) -> Steps[messages.ConsumerGroupDescribeResponse.Member]:
     member = described.member
+    names = yield from sorted_in_steps(tuple(member.subscribed_topic_names))
     return messages.ConsumerGroupDescribeResponse.Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -90,7 +94,7 @@ def _member(described: DescribedConsumer) -> messages.ConsumerGroupDescribeRespo
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_names=names,
         subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=_assignment(described.assignment),
         target_assignment=_assignment(described.target),

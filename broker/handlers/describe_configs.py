@@ -11,9 +11,8 @@ exist refuses the whole request.
 Version notes: v1 synonyms and sources, v3 types and documentation, v4 flexible.
 
 Departures from Kafka: a resource that is named again, with the same keys, is answered once; what
-would make an answer larger than about 16 MB is POLICY_VIOLATION; settings of ZooKeeper mode stand
-beside those of 4.3; entries come in the tables' order, where Kafka has none; loggers are `root` and
-those below `odradek`.
+would make an answer larger than about 16 MB is POLICY_VIOLATION; entries come in the tables' order,
+where Kafka has none; loggers are `root` and those below `odradek`.
 """
 
 from __future__ import annotations

@@ -107,14 +107,23 @@ def reported_group_operations(
 
 def require_visible_topics(
     context: HandlerContext, request: Request[object], topics: Iterable[str]
-) -> None:
+) -> Steps[None]:
     """A group is described as a whole or not at all.
+
+    Args:
+        context: the handler's.
+        request: whose client it is.
+        topics: their names; one may be there again, with each of a group's members.
 
     Raises:
         KafkaError: TOPIC_AUTHORIZATION_FAILED, the client may not describe one of the topics.
     """
-    if not all(context.authorize(request, "DESCRIBE", "TOPIC", topic) for topic in topics):
-        raise KafkaError(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            "The group has described topic(s) that the client is not authorized to describe.",
-        )
+    visible = set()
+    for topic in topics:
+        if topic not in visible and not context.authorize(request, "DESCRIBE", "TOPIC", topic):
+            raise KafkaError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "The group has described topic(s) that the client is not authorized to describe.",
+            )
+        visible.add(topic)
+        yield

@@ -21,7 +21,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...replication.append import PartitionResponse
-from ...runtime.steps import Steps, in_batches, run_at_once
+from ...runtime.steps import Steps, clear_in_steps, in_batches, run_at_once
 from ..request.context import HandlerContext
 from ..request.outcomes import AT_FLUSH, PARKED, AtFlush, Parked, Stepwise
 from ..request.produce_appends import (
@@ -48,23 +48,15 @@ def handle_produce(
 
     What begins a transaction may first have to be verified, and is answered later.
     """
-    body = request.body
-    transactional_id = body.transactional_id
-    in_transaction = any(
-        is_transactional(partition.records)
-        for topic in body.topic_data
-        for partition in topic.partition_data
-    )
-    if in_transaction and not (
-        transactional_id is not None
-        and context.authorize(request, "WRITE", "TRANSACTIONAL_ID", transactional_id)
-    ):
-        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.is_long:
-        return Stepwise(_produce_in_steps(context, request, in_transaction=in_transaction))
+        return Stepwise(_produce_in_steps(context, request))
+    topics = request.body.topic_data
+    in_transaction = any(map(_is_in_transaction, topics))
+    if in_transaction and not _may_use_transaction(context, request):
+        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     entries: dict[TopicPartition, memoryview] = {}
     refused: dict[PartitionKey, PartitionResponse] = {}
-    names = [_take_topic(context, request, topic, entries, refused) for topic in body.topic_data]
+    names = [_take_topic(context, request, topic, entries, refused) for topic in topics]
 
     def on_complete(results: dict[TopicPartition, PartitionResponse]) -> None:
         _answer(context, request, names, results, refused)
@@ -77,6 +69,19 @@ def handle_produce(
             return _refuse_all(request, refusal_of_all.code)
     append_entries(context, request, entries, on_complete)
     return AT_FLUSH
+
+
+def _is_in_transaction(topic: messages.ProduceRequest.TopicProduceData) -> bool:
+    return any(is_transactional(partition.records) for partition in topic.partition_data)
+
+
+def _may_use_transaction(
+    context: HandlerContext, request: Request[messages.ProduceRequest]
+) -> bool:
+    transactional_id = request.body.transactional_id
+    return transactional_id is not None and context.authorize(
+        request, "WRITE", "TRANSACTIONAL_ID", transactional_id
+    )
 
 
 def _take_topic(
@@ -103,14 +108,22 @@ def _take_topic(
 
 
 def _produce_in_steps(
-    context: HandlerContext, request: Request[messages.ProduceRequest], *, in_transaction: bool
+    context: HandlerContext, request: Request[messages.ProduceRequest]
 ) -> Steps[messages.ProduceResponse | Parked]:
     """Append to many partitions, some at a time, and answer when the last is appended to."""
-    entries: dict[TopicPartition, memoryview] = {}
-    refused: dict[PartitionKey, PartitionResponse] = {}
-    pieces, names = [], []
+    pieces = []
+    in_transaction = False
     for piece in _pieces(request.body):
         pieces.append(piece)
+        in_transaction = in_transaction or _is_in_transaction(piece)
+        yield
+    if in_transaction and not _may_use_transaction(context, request):
+        _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return PARKED
+    entries: dict[TopicPartition, memoryview] = {}
+    refused: dict[PartitionKey, PartitionResponse] = {}
+    names = []
+    for piece in pieces:
         names.append(_take_topic(context, request, piece, entries, refused))
         yield
 
@@ -144,7 +157,7 @@ def _pieces(
 def _response_in_steps(
     context: HandlerContext,
     request: Request[messages.ProduceRequest],
-    pieces: Sequence[messages.ProduceRequest.TopicProduceData],
+    pieces: list[messages.ProduceRequest.TopicProduceData],
     names: Sequence[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[PartitionKey, PartitionResponse],
@@ -161,6 +174,9 @@ def _response_in_steps(
         known = {each.node_id for each in answer.node_endpoints}
         answer.node_endpoints += [each for each in part.node_endpoints if each.node_id not in known]
         yield
+    yield from clear_in_steps(pieces)
+    yield from clear_in_steps(results)
+    yield from clear_in_steps(refused)
     return answer
 
 
@@ -204,7 +220,7 @@ def _answer(
     names: Sequence[str | None],
     results: dict[TopicPartition, PartitionResponse],
     refused: dict[PartitionKey, PartitionResponse],
-    pieces: Sequence[messages.ProduceRequest.TopicProduceData] | None = None,
+    pieces: list[messages.ProduceRequest.TopicProduceData] | None = None,
 ) -> None:
     topics = request.body.topic_data
     if request.body.acks == 0:

@@ -7,10 +7,12 @@ Departures from Kafka: a group that is named again is answered once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.share.share_groups import DescribedShareMember, ShareGroupDescription
 from ...protocol import messages
-from ...runtime.steps import Steps, map_in_steps, map_steps
+from ...runtime.steps import Steps, map_steps, sorted_in_steps
 from ..request.context import HandlerContext
 from ..request.outcomes import in_steps
 from ..request.requests import Request
@@ -26,7 +28,7 @@ def handle_share_group_describe(
 ) -> Steps[messages.ShareGroupDescribeResponse]:
     """Describe every requested group, once."""
     groups = yield from map_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        lambda group_id: _described(context, request, group_id),
         dict.fromkeys(request.body.group_ids),
     )
     return messages.ShareGroupDescribeResponse(groups=groups)
@@ -34,7 +36,7 @@ def handle_share_group_describe(
 
 def _describe(
     context: HandlerContext, request: Request[messages.ShareGroupDescribeRequest], group_id: str
-) -> ShareGroupDescription:
+) -> Steps[ShareGroupDescription]:
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
@@ -42,20 +44,27 @@ def _describe(
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = context.coordinators.group.share.describe(group_id)
-        topics = {entry.topic_name for each in group.members for entry in each.assignment}
-        topics.update(*(each.member.subscribed_topic_names for each in group.members))
-        require_visible_topics(context, request, topics)
+        yield from require_visible_topics(context, request, _topics(group))
     except KafkaError as refusal:
         return ShareGroupDescription(group_id, refusal.code, refusal.message)
     return group
 
 
+def _topics(group: ShareGroupDescription) -> Iterator[str]:
+    """Those that its members read, or have subscribed to."""
+    for described in group.members:
+        for entry in described.assignment:
+            yield entry.topic_name
+        yield from described.member.subscribed_topic_names
+
+
 def _described(
     context: HandlerContext,
     request: Request[messages.ShareGroupDescribeRequest],
-    group: ShareGroupDescription,
+    group_id: str,
 ) -> Steps[messages.ShareGroupDescribeResponse.DescribedGroup]:
-    members = yield from map_in_steps(_member, group.members)
+    group = yield from _describe(context, request, group_id)
+    members = yield from map_steps(_member, group.members)
     return messages.ShareGroupDescribeResponse.DescribedGroup(
         error_code=group.error,
         error_message=group.error_message,
@@ -74,16 +83,17 @@ def _described(
     )
 
 
-def _member(described: DescribedShareMember) -> messages.ShareGroupDescribeResponse.Member:
+def _member(described: DescribedShareMember) -> Steps[messages.ShareGroupDescribeResponse.Member]:
     response = messages.ShareGroupDescribeResponse
     member = described.member
+    names = yield from sorted_in_steps(tuple(member.subscribed_topic_names))
     return response.Member(
         member_id=member.member_id,
         rack_id=member.rack_id,
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_names=names,
         assignment=response.Assignment(
             topic_partitions=[
                 response.TopicPartitions(

@@ -9,6 +9,7 @@ Departures from Kafka: a group that is named again is answered once.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from ...common.errors import ErrorCode, KafkaError
 from ...coordinator.group.streams.streams_groups import (
@@ -32,7 +33,7 @@ def handle_streams_group_describe(
 ) -> Steps[messages.StreamsGroupDescribeResponse]:
     """Describe every requested group, once."""
     groups = yield from map_steps(
-        lambda group_id: _described(context, request, _describe(context, request, group_id)),
+        lambda group_id: _described(context, request, group_id),
         dict.fromkeys(request.body.group_ids),
     )
     return messages.StreamsGroupDescribeResponse(groups=groups)
@@ -40,7 +41,7 @@ def handle_streams_group_describe(
 
 def _describe(
     context: HandlerContext, request: Request[messages.StreamsGroupDescribeRequest], group_id: str
-) -> StreamsGroupDescription:
+) -> Steps[StreamsGroupDescription]:
     try:
         check_served(context)
         if not context.authorize(request, "DESCRIBE", "GROUP", group_id):
@@ -54,7 +55,8 @@ def _describe(
                 for each in group.topology.subtopologies.values()
                 for name in each.repartition_sink_topics
             )
-            require_visible_topics(context, request, group.topology.required_topics.union(sinks))
+            topics = chain(group.topology.required_topics, sinks)
+            yield from require_visible_topics(context, request, topics)
     except KafkaError as refusal:
         return StreamsGroupDescription(group_id, refusal.code, refusal.message)
     return group
@@ -63,8 +65,9 @@ def _describe(
 def _described(
     context: HandlerContext,
     request: Request[messages.StreamsGroupDescribeRequest],
-    group: StreamsGroupDescription,
+    group_id: str,
 ) -> Steps[messages.StreamsGroupDescribeResponse.DescribedGroup]:
+    group = yield from _describe(context, request, group_id)
     members = yield from map_in_steps(_member, group.members)
     return messages.StreamsGroupDescribeResponse.DescribedGroup(
         error_code=group.error,

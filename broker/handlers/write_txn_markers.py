@@ -30,7 +30,7 @@ from ..request.requests import Request
 
 PARTITIONS_PER_PIECE = 4
 """A marker in so many partitions is one item of the steps."""
-PIECES_PER_FLUSH = 64
+PIECES_PER_FLUSH = 16
 """After so many the logs are written, once for all of them: what is staged is in memory."""
 
 
@@ -111,9 +111,14 @@ def _write(
 def _partitions(
     requested: messages.WriteTxnMarkersRequest.WritableTxnMarker,
 ) -> Steps[list[TopicPartition]]:
-    """Where a marker goes, each partition once."""
+    """Where a marker goes, each partition once.
+
+    What was decoded goes topic by topic: the answer takes as much memory again.
+    """
     partitions: dict[TopicPartition, None] = {}
-    for topic in requested.topics:
+    requested.topics.reverse()
+    while requested.topics:
+        topic = requested.topics.pop()
         for index in topic.partition_indexes:
             partitions[TopicPartition(topic.name, index)] = None
             yield
@@ -127,7 +132,8 @@ def _response(results: dict[int, MarkerErrors]) -> Steps[messages.WriteTxnMarker
         marker = response.WritableTxnMarkerResult(producer_id=producer_id)
         markers.append(marker)
         topics: dict[str, messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = {}
-        for (name, partition), error in errors.items():
+        while errors:  # each goes as its answer comes: there may be a quarter of a million
+            (name, partition), error = errors.popitem()
             topic = topics.get(name)
             if topic is None:
                 topic = topics[name] = response.WritableTxnMarkerTopicResult(name=name)

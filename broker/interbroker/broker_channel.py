@@ -6,10 +6,11 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from ...client.errors import ClientError
 from ...client.network.connection import Connection
+from ...common.named_tuple import NamedTuple
 from ...metadata.metadata_cache import MetadataCache
 from ...runtime import waiting
 from .broker_links import BrokerLinks

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.partition_state import PartitionState
 from ...common.topic_partition import TopicPartition
 from ...controller.registration import read_controller_epoch

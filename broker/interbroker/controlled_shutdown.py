@@ -118,7 +118,7 @@ class ControlledShutdown:
         """Request it once; returns what failed, None if this broker leads nothing any more."""
         try:
             remaining = await self._request()
-        except (ClientError, KafkaError) as error:
+        except (ClientError, KafkaError, MetadataStoreError) as error:
             return f"the controller could not be reached or refused: {error}"
         if remaining:
             return f"{remaining} partitions have no other replica that can lead them"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from ...metadata.features import (
     DEFAULT_LEVELS,
@@ -17,12 +18,15 @@ from ...metadata.features import (
     Features,
     incompatible,
 )
-from ...metadata_store.errors import MetadataStoreError
+from ...metadata_store.errors import MetadataStoreError, StoreUnreachable
 from ...metadata_store.store import MetadataStore, SessionState, Watch, WatchEvent
 from ...metadata_store.znodes import FEATURE, CorruptNode, decode_feature
 from ...runtime import waiting
 
 logger = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 0.5
+"""After a store that did not answer."""
 
 
 class FeaturesNotSupported(Exception):
@@ -120,9 +124,14 @@ class FeatureFollower:
         self._will_read = False
         try:
             await self._watch_node()
+            await self.read()
+        except FeaturesNotSupported as why:
+            self._on_unsupported(why)
         except MetadataStoreError as error:
-            logger.warning("the cluster's features cannot be watched now: %s", error)
-        await self.catch_up()
+            logger.warning("the cluster's features cannot be followed now: %s", error)
+            if isinstance(error, StoreUnreachable):  # whose session may go on all the same
+                await waiting.sleep(RETRY_SECONDS)
+                self._read_soon()
 
     async def catch_up(self) -> None:
         """Go by what the node says now; a store that does not answer leaves all as it is."""

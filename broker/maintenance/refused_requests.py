@@ -2,6 +2,7 @@
 
 They are counted as the answers leave (Kafka's ErrorsPerSec); here the counts are compared with what
 the log has of them, so that no request pays for its line, and a flood of them is a line a minute.
+A Produce whose records a partition refused has a line already, with the reason, and gets no second.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ...common.errors import ErrorCode
+from ...protocol.api_keys import ApiKey
+from ...replication.refused_writes import RefusedWrites
 from ...runtime.clock import Clock
 from ..request.route import Route
 
@@ -55,11 +58,15 @@ class RefusedRequests:
 
     Args:
         routes: every API and version that was requested, each with the errors in its answers.
+        writes: what partitions refuse, each with a line of its own.
         clock: the time.
     """
 
-    def __init__(self, routes: Callable[[], Iterable[Route]], clock: Clock) -> None:
+    def __init__(
+        self, routes: Callable[[], Iterable[Route]], writes: RefusedWrites, clock: Clock
+    ) -> None:
         self._routes = routes
+        self._writes = writes
         self._clock = clock
         self._logged: dict[tuple[str, ErrorCode], tuple[int, int]] = {}
         """By kind, the count when it was logged last, and when that was."""
@@ -77,6 +84,8 @@ class RefusedRequests:
             if error is ErrorCode.NONE or count == logged or now_ms - at_ms < INTERVAL_MS:
                 continue
             self._logged[kind] = (count, now_ms)
+            if api == ApiKey.PRODUCE.name and self._writes.is_explained(error):
+                continue
             level = logging.WARNING if error in SERIOUS else logging.INFO
             logger.log(
                 level,

@@ -12,10 +12,11 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import trio
 
+from ...common.named_tuple import NamedTuple
 from ...config.listeners import TLS_PROTOCOLS, Listener
 from ...runtime.clock import Clock
 from ...runtime.supervisor import Supervisor

@@ -22,6 +22,7 @@ from ...protocol.error_response import error_response_in_steps
 from ...protocol.errors import ProtocolError
 from ...protocol.frames import kept_in_own_memory
 from ...protocol.headers import read_request_header
+from ...runtime import waiting
 from ...runtime.long_work import run_in_steps, take_step, take_step_in_turn
 from ...runtime.steps import run_at_once
 from ...runtime.timers import Timers
@@ -395,8 +396,11 @@ class Dispatcher:
             return
         try:
             await self._decode(request, frame, position, known)
-            if request.body is not None and not request.connection.is_closed:
-                self._admit(request)
+            if request.body is not None:
+                # The last step of decoding and the first of handling are two.
+                await waiting.checkpoint()
+                if not request.connection.is_closed:
+                    self._admit(request)
         finally:
             if request not in self._in_steps:
                 self._decoded.leave(request)

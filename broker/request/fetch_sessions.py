@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import INVALID_SESSION_ID
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages

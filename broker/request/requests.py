@@ -284,7 +284,8 @@ class Request(Accountable, Generic[BodyT_co]):
     def answer_in_steps(self, response: Message) -> Steps[None]:
         """The same, as work that yields after each element of an array.
 
-        A long response is freed in steps, too, if its caller keeps no reference to it.
+        What is long is freed in steps, too: the response, if its caller keeps no reference to it,
+        and the request's body, which nobody asks for any more.
         """
         assert self.buffers is None, f"{self!r} was answered twice"
         if self.connection.is_closed:
@@ -304,9 +305,9 @@ class Request(Accountable, Generic[BodyT_co]):
         if self.memo is not None:
             memo, header = self.memo
             memo.learn(self, header, response)
-        if sum(map(len, buffers)) >= LONG_ANSWER_BYTES:
-            kept: list[object] = [response]
-            del response
+        if self.is_long or sum(map(len, buffers)) >= LONG_ANSWER_BYTES:
+            kept: list[object] = [response, self.body]
+            del response, self.body
             yield from _free_in_steps(kept)
 
     def answer_after(self, work: Steps[Message]) -> None:

@@ -11,9 +11,10 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...config.broker_config import BrokerConfig
 from ...protocol.compression.codecs import Compression
 from ...protocol.compression.decompression import iter_decompressed

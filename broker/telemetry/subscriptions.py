@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...common.named_tuple import NamedTuple
 from ...config.tables.group_table import CLIENT_METRICS_DEFINITIONS
 from ...config.values import parse_value
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ...common.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -23,50 +21,51 @@ from ...common.acl import (
     parse_principal,
 )
 from ..common.errors import fail
+from ..declarations import Option
 
 Names = list[str] | None
 
-Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="A topic; repeatable.")]
-Groups = Annotated[Names, typer.Option("--group", metavar="NAME", help="A group; repeatable.")]
+Topics = Annotated[Names, Option("--topic", metavar="NAME", help="A topic; repeatable.")]
+Groups = Annotated[Names, Option("--group", metavar="NAME", help="A group; repeatable.")]
 TransactionalIds = Annotated[
-    Names, typer.Option("--transactional-id", metavar="ID", help="A transactional id; repeatable.")
+    Names, Option("--transactional-id", metavar="ID", help="A transactional id; repeatable.")
 ]
 DelegationTokens = Annotated[
-    Names, typer.Option("--delegation-token", metavar="ID", help="A delegation token; repeatable.")
+    Names, Option("--delegation-token", metavar="ID", help="A delegation token; repeatable.")
 ]
 Users = Annotated[
     Names,
-    typer.Option("--user", metavar="PRINCIPAL", help="A user, for making tokens; repeatable."),
+    Option("--user", metavar="PRINCIPAL", help="A user, for making tokens; repeatable."),
 ]
-Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Cluster = Annotated[bool, Option("--cluster", help="The cluster itself.")]
 Prefixed = Annotated[
     bool,
-    typer.Option("--prefixed", help="The names are beginnings of names; * is a plain word then."),
+    Option("--prefixed", help="The names are beginnings of names; * is a plain word then."),
 ]
 Allowed = Annotated[
     Names,
-    typer.Option("--allow", metavar="PRINCIPAL", help="Who may: alice, or User:alice; repeatable."),
+    Option("--allow", metavar="PRINCIPAL", help="Who may: alice, or User:alice; repeatable."),
 ]
 Denied = Annotated[
     Names,
-    typer.Option("--deny", metavar="PRINCIPAL", help="Who may not, whatever else allows it."),
+    Option("--deny", metavar="PRINCIPAL", help="Who may not, whatever else allows it."),
 ]
 Operations = Annotated[
     Names,
-    typer.Option("--operation", metavar="NAME", help="Such as Read, Write or All; repeatable."),
+    Option("--operation", metavar="NAME", help="Such as Read, Write or All; repeatable."),
 ]
 Hosts = Annotated[
-    Names, typer.Option("--host", metavar="ADDRESS", help="Only from this address; repeatable.")
+    Names, Option("--host", metavar="ADDRESS", help="Only from this address; repeatable.")
 ]
 Producer = Annotated[
     bool,
-    typer.Option("--producer", help="What a producer does with the topics and transactional ids."),
+    Option("--producer", help="What a producer does with the topics and transactional ids."),
 ]
 Consumer = Annotated[
-    bool, typer.Option("--consumer", help="What a consumer does with the topics and groups.")
+    bool, Option("--consumer", help="What a consumer does with the topics and groups.")
 ]
 Idempotent = Annotated[
-    bool, typer.Option("--idempotent", help="With --producer: also IdempotentWrite on the cluster.")
+    bool, Option("--idempotent", help="With --producer: also IdempotentWrite on the cluster.")
 ]
 
 PRODUCER = {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ...common.acl import AclBinding
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 from .acl_options import (
     Allowed,
     Cluster,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from ...client.client import KafkaClient
     from .explanation import Explanation
 
-app = typer.Typer(
+app = CommandGroup(
     help="List, add and remove ACLs, and explain why something is allowed or refused.",
 )
 
@@ -55,7 +54,7 @@ def list_acls(
     cluster: Cluster = False,
     principal: Annotated[
         list[str] | None,
-        typer.Option("--principal", metavar="PRINCIPAL", help="Only of these; repeatable."),
+        Option("--principal", metavar="PRINCIPAL", help="Only of these; repeatable."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -187,8 +186,8 @@ def remove_acls(
 
 @app.command("explain")
 def explain_acls(
-    principal: Annotated[str, typer.Argument(metavar="PRINCIPAL", show_default=False)],
-    operation: Annotated[str, typer.Argument(metavar="OPERATION", show_default=False)],
+    principal: Annotated[str, Argument(metavar="PRINCIPAL", show_default=False)],
+    operation: Annotated[str, Argument(metavar="OPERATION", show_default=False)],
     topic: Topics = None,
     group: Groups = None,
     transactional_id: TransactionalIds = None,
@@ -197,19 +196,17 @@ def explain_acls(
     cluster: Cluster = False,
     host: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Where it comes from; else from no certain address."),
+        Option(metavar="ADDRESS", help="Where it comes from; else from no certain address."),
     ] = None,
     super_user: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PRINCIPAL", help="Of the broker's super.users, whose value it does not tell."
         ),
     ] = None,
     allow_everyone: Annotated[
         bool,
-        typer.Option(
-            "--allow-everyone", help="The broker has allow.everyone.if.no.acl.found=true."
-        ),
+        Option("--allow-everyone", help="The broker has allow.everyone.if.no.acl.found=true."),
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import check_addresses, nobody_at
 from ..common.errors import fail
 from ..common.show import note
+from ..declarations import Option
 from .screen import Screen, show_comparison, show_loads
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Choices(NamedTuple):
 def bench(
     bootstrap_server: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT",
@@ -57,18 +56,18 @@ def bench(
     command_config: CommandConfig = None,
     pid: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--pid",
             min=1,
             help="The process of that broker, if it is on this machine: its CPU time is shown too.",
         ),
     ] = None,
     only: Annotated[
-        str, typer.Option("--only", metavar="REGEX", help="Only loads whose name matches.")
+        str, Option("--only", metavar="REGEX", help="Only loads whose name matches.")
     ] = "",
     seconds: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--seconds",
             min=0.05,
             max=SECONDS_MAX,
@@ -77,7 +76,7 @@ def bench(
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--rounds",
             min=1,
             max=ROUNDS_MAX,
@@ -86,24 +85,24 @@ def bench(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--quick", help=f"{QUICK_ROUNDS} round of {QUICK_SECONDS:g} s: a look, no measurement."
         ),
     ] = False,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write all figures, to compare runs by."),
+        Option("--json", metavar="FILE", help="Write all figures, to compare runs by."),
     ] = None,
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", metavar="FILE", help="Show ratios to an earlier run's --json."),
+        Option("--compare", metavar="FILE", help="Show ratios to an earlier run's --json."),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the figures (PNG, SVG; matplotlib)."),
+        Option("--plot", metavar="FILE", help="Draw the figures (PNG, SVG; matplotlib)."),
     ] = None,
     list_loads: Annotated[
-        bool, typer.Option("--list", help="Tell what loads there are, and run none.")
+        bool, Option("--list", help="Tell what loads there are, and run none.")
     ] = False,
 ) -> None:
     """Measure a broker: requests a second, latencies, and what they cost it.

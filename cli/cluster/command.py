@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, bootstrap_addresses, nobody_at
 from ..common.errors import CommandError, fail
 from ..common.running import run_async
 from ..common.show import JsonOutput, note, show_json
+from ..declarations import Option
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
@@ -26,7 +25,7 @@ RATE_SECONDS = 1.0
 
 Bootstrap = Annotated[
     str,
-    typer.Option(
+    Option(
         "--bootstrap-server",
         "--bootstrap",
         "-b",
@@ -37,7 +36,7 @@ Bootstrap = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--metrics",
         "-m",
         metavar="[ID=]URL",
@@ -59,10 +58,10 @@ def cluster(
     command_config: CommandConfig = None,
     metrics: Metrics = None,
     interval: Annotated[
-        float, typer.Option("--interval", "-i", min=0.2, help="Seconds between two looks.")
+        float, Option("--interval", "-i", min=0.2, help="Seconds between two looks.")
     ] = 2.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Show one table and end, as it does in a pipe.")
+        bool, Option("--once", help="Show one table and end, as it does in a pipe.")
     ] = False,
     json_output: JsonOutput = False,
 ) -> None:

@@ -10,8 +10,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ..declarations import Option
 from .errors import fail
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ PROBE_SECONDS = 2
 
 CommandConfig = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--command-config",
         envvar="ODRADEK_COMMAND_CONFIG",
         metavar="FILE",

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
+from ..declarations import Option
 from .client_settings import connection_settings, why_nobody_answers
 from .errors import CommandError, fail
 from .running import run_async
@@ -30,7 +29,7 @@ REQUEST_TIMEOUT_MS = 30_000
 
 BootstrapServer = Annotated[
     str,
-    typer.Option(
+    Option(
         "--bootstrap-server",
         "-b",
         envvar="ODRADEK_BOOTSTRAP_SERVER",

@@ -20,10 +20,7 @@ def fail(sentence: str) -> NoReturn:
 
 def explain(error: BaseException) -> str | None:
     """The sentence for an error that a user can do something about, None for a bug of ours."""
-    from ...schemas.errors import SchemaError
-    from ...spark_connector.errors import SparkConnectorError
-
-    if isinstance(error, CommandError | SparkConnectorError | SchemaError):
+    if isinstance(error, CommandError):
         return str(error)
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
@@ -31,6 +28,11 @@ def explain(error: BaseException) -> str | None:
     if isinstance(error, ValueError) and "surrogates not allowed" in str(error):
         return "what was given on the command line is not UTF-8"
     from ...common.errors import KafkaError
+    from ...schemas.errors import SchemaError
+    from ...spark_connector.errors import SparkConnectorError
+
+    if isinstance(error, SparkConnectorError | SchemaError):
+        return str(error)
 
     if isinstance(error, KafkaError):
         what, _, why = (error.message or "").partition(": ")

@@ -14,18 +14,15 @@ from itertools import zip_longest
 from typing import Annotated, Any
 from unicodedata import east_asian_width
 
-import typer
-
 from ...common.escaping import escaped, escaped_json
+from ..declarations import Option
 
 GAP = "   "
 CELL_COLUMNS_MIN = 8
 PIPE_COLUMNS = 250
 TERM_IS_DUMB = os.environ.get("TERM", "dumb") == "dumb"
 
-JsonOutput = Annotated[
-    bool, typer.Option("--json", help="One JSON object a line, for other programs.")
-]
+JsonOutput = Annotated[bool, Option("--json", help="One JSON object a line, for other programs.")]
 
 
 def show_table(

@@ -11,11 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
-from typer import Typer
-
 from ..commands import COMMANDS, load_command
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, with_client
-from ..plain_arguments import Declared, NotPlainError, declared_parameters
+from ..declarations import CommandGroup
+from ..plain_arguments import Declared, declared_parameters
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
@@ -85,17 +84,13 @@ def candidates(words: Sequence[str], last: str) -> list[str]:
         return ["serve", "--help", "--version", *COMMANDS]
     command = load_command(words[0]) if words[0] in COMMANDS else None
     rest = list(words[1:])
-    if isinstance(command, Typer):
-        of_group = {each.name or "": each.callback for each in command.registered_commands}
+    if isinstance(command, CommandGroup):
         if not rest:
-            return ["--help", *of_group]
-        command = of_group.get(rest.pop(0))
+            return ["--help", *command.commands]
+        command = command.commands.get(rest.pop(0))
     if command is None:
         return []
-    try:
-        declared = declared_parameters(command)
-    except NotPlainError:
-        return []
+    declared = declared_parameters(command)
     by_word = {word: each for each in declared if not each.flags for word in each.words}
     if rest and rest[-1] in by_word:
         return _values(by_word[rest[-1]], rest, by_word)

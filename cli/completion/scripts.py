@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
+from ..declarations import Argument
 
 BASH = r"""
 _odradek() {
@@ -33,9 +33,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def completion(
-    shell: Annotated[
-        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", show_default=False)
-    ],
+    shell: Annotated[Literal["bash", "zsh", "fish"], Argument(metavar="SHELL", show_default=False)],
 ) -> None:
     """Print what makes a shell complete commands, options, topics, groups and settings.
 

@@ -7,20 +7,19 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.known_settings import require_known
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 from ..topics.command import parse_pairs
 
 if TYPE_CHECKING:
     from ...client.admin.admin import Admin, ConfigEntry
     from ...client.client import KafkaClient
 
-app = typer.Typer(help="Show and change the settings of topics, brokers, groups, client metrics.")
+app = CommandGroup(help="Show and change the settings of topics, brokers, groups, client metrics.")
 
 SOURCES = {
     1: "this topic",
@@ -39,24 +38,24 @@ PREFIXED = re.compile(r"listener\.name\.[^.]+\.")
 """Of brokers, settings that begin so hold for one listener, and are in no list of them all."""
 
 TopicOption = Annotated[
-    str | None, typer.Option("--topic", "-t", metavar="NAME", help="Settings of a topic.")
+    str | None, Option("--topic", "-t", metavar="NAME", help="Settings of a topic.")
 ]
 BrokerOption = Annotated[
-    int | None, typer.Option("--broker", min=0, metavar="ID", help="Settings of a broker.")
+    int | None, Option("--broker", min=0, metavar="ID", help="Settings of a broker.")
 ]
 DefaultsOption = Annotated[
     bool,
-    typer.Option("--broker-defaults", help="Settings of all brokers that have none of their own."),
+    Option("--broker-defaults", help="Settings of all brokers that have none of their own."),
 ]
 GroupOption = Annotated[
-    str | None, typer.Option("--group", "-g", metavar="NAME", help="Settings of a group.")
+    str | None, Option("--group", "-g", metavar="NAME", help="Settings of a group.")
 ]
 MetricsOption = Annotated[
     str | None,
-    typer.Option("--client-metrics", metavar="NAME", help="Settings of a subscription to metrics."),
+    Option("--client-metrics", metavar="NAME", help="Settings of a subscription to metrics."),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="Only let the broker say whether it may be done.")
+    bool, Option("--dry-run", "-n", help="Only let the broker say whether it may be done.")
 ]
 
 
@@ -76,15 +75,15 @@ class Owner(NamedTuple):
 def describe_configs(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SETTING]", show_default=False, help="Only these."),
+        Argument(metavar="[SETTING]", show_default=False, help="Only these."),
     ] = None,
     topic: TopicOption = None,
     broker: BrokerOption = None,
     broker_defaults: DefaultsOption = False,
     group: GroupOption = None,
     client_metrics: MetricsOption = None,
-    all_: Annotated[bool, typer.Option("--all", "-a", help="Also Kafka's defaults.")] = False,
-    docs: Annotated[bool, typer.Option("--docs", help="What each setting is for, too.")] = False,
+    all_: Annotated[bool, Option("--all", "-a", help="Also Kafka's defaults.")] = False,
+    docs: Annotated[bool, Option("--docs", help="What each setting is for, too.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
     json_output: JsonOutput = False,
@@ -144,7 +143,7 @@ def describe_configs(
 def alter_configs(
     settings: Annotated[
         list[str],
-        typer.Argument(metavar="SETTING=VALUE", show_default=False, help="What is set."),
+        Argument(metavar="SETTING=VALUE", show_default=False, help="What is set."),
     ],
     topic: TopicOption = None,
     broker: BrokerOption = None,
@@ -175,7 +174,7 @@ def alter_configs(
 def unset_configs(
     settings: Annotated[
         list[str],
-        typer.Argument(metavar="SETTING", show_default=False, help="What is a default again."),
+        Argument(metavar="SETTING", show_default=False, help="What is a default again."),
     ],
     topic: TopicOption = None,
     broker: BrokerOption = None,

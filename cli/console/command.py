@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.client_settings import CommandConfig, connection_settings
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, bootstrap_addresses
 from ..common.errors import fail
 from ..common.passed_options import KEY_SCHEMA, REGISTRY, SCHEMA, PassedOption
 from ..common.running import run_async
+from ..declarations import Option
 
 if TYPE_CHECKING:
     import socket
@@ -34,7 +33,7 @@ def console(
     command_config: CommandConfig = None,
     listen: Annotated[
         str,
-        typer.Option(
+        Option(
             "--listen",
             metavar="HOST:PORT",
             help="Where to serve the pages; port 0 takes a free one. Anything but this machine's "
@@ -43,11 +42,11 @@ def console(
     ] = "localhost:9440",
     console_write: Annotated[
         bool,
-        typer.Option("--console-write", help="Allow changes; without it the console is read-only."),
+        Option("--console-write", help="Allow changes; without it the console is read-only."),
     ] = False,
     token: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--token",
             envvar="ODRADEK_CONSOLE_TOKEN",
             metavar="TOKEN",
@@ -57,7 +56,7 @@ def console(
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--name",
             metavar="NAME",
             help="A further name that browsers reach it by, such as that of a proxy; may be "
@@ -66,19 +65,19 @@ def console(
     ] = None,
     registry: Annotated[
         str | None,
-        typer.Option(REGISTRY.flag, metavar=REGISTRY.metavar, help=REGISTRY.help),
+        Option(REGISTRY.flag, metavar=REGISTRY.metavar, help=REGISTRY.help),
     ] = None,
     schema: Annotated[
         list[str] | None,
-        typer.Option(SCHEMA.flag, metavar=SCHEMA.metavar, help=SCHEMA.help),
+        Option(SCHEMA.flag, metavar=SCHEMA.metavar, help=SCHEMA.help),
     ] = None,
     key_schema: Annotated[
         list[str] | None,
-        typer.Option(KEY_SCHEMA.flag, metavar=KEY_SCHEMA.metavar, help=KEY_SCHEMA.help),
+        Option(KEY_SCHEMA.flag, metavar=KEY_SCHEMA.metavar, help=KEY_SCHEMA.help),
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--metrics",
             "-m",
             metavar="URL",
@@ -88,7 +87,7 @@ def console(
     ] = None,
     control: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--control",
             metavar="URL",
             help="The control channel of a test broker (docs/control.md), for its faults.",
@@ -96,7 +95,7 @@ def console(
     ] = None,
     ends_with_input: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--ends-with-input",
             help="End when standard input is closed: for programs that start a console.",
         ),

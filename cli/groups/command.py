@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import explain_code, fail
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 from .reset import reset_offsets
 from .shown import StateOfGroup, meaning_of, progress_of, show_group, state_legend
 
@@ -18,18 +17,16 @@ if TYPE_CHECKING:
     from ...client.client import KafkaClient
     from ...common.errors import ErrorCode
 
-app = typer.Typer(
+app = CommandGroup(
     help="List, describe and delete groups of consumers, and move their offsets.",
 )
 
-GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
-OptionalGroupNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[GROUP]", show_default=False)
-]
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")]
+GroupNames = Annotated[list[str], Argument(metavar="GROUP", show_default=False)]
+OptionalGroupNames = Annotated[list[str] | None, Argument(metavar="[GROUP]", show_default=False)]
+GroupName = Annotated[str, Argument(metavar="GROUP", show_default=False)]
+AllGroups = Annotated[bool, Option("--all-groups", help="Every group of the cluster.")]
 Only = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Only these; repeat, or use commas.")
+    list[str] | None, Option(metavar="NAME", help="Only these; repeat, or use commas.")
 ]
 
 app.command("reset-offsets")(reset_offsets)
@@ -40,9 +37,7 @@ def list_groups(
     state: Only = None,
     type_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--type", metavar="NAME", help="Only classic, consumer, share or streams groups."
-        ),
+        Option("--type", metavar="NAME", help="Only classic, consumer, share or streams groups."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -94,12 +89,10 @@ def describe_groups(
     groups: OptionalGroupNames = None,
     all_groups: AllGroups = False,
     members: Annotated[
-        bool, typer.Option("--members", help="Only who is in it, and what each reads.")
+        bool, Option("--members", help="Only who is in it, and what each reads.")
     ] = False,
-    offsets: Annotated[bool, typer.Option("--offsets", help="Only how far it has read.")] = False,
-    state: Annotated[
-        bool, typer.Option("--state", help="Only its state, assignor and epochs.")
-    ] = False,
+    offsets: Annotated[bool, Option("--offsets", help="Only how far it has read.")] = False,
+    state: Annotated[bool, Option("--state", help="Only its state, assignor and epochs.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
     json_output: JsonOutput = False,
@@ -174,7 +167,7 @@ def delete_offsets(
     group: GroupName,
     topic: Annotated[
         list[str],
-        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="May be repeated."),
+        Option("--topic", "-t", metavar="TOPIC[:0,1]", help="May be repeated."),
     ],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,

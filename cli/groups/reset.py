@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import explain_code, fail
 from ..common.show import JsonOutput, note, show_json, show_table
 from ..common.times import parse_duration_ms, parse_time_ms
+from ..declarations import Argument, Option
 from ..topics.partition_names import existing_partitions
 
 if TYPE_CHECKING:
@@ -25,93 +24,74 @@ TopicPartition = tuple[str, int]
 Plans = dict[str, dict[TopicPartition, "PlannedOffset"]]
 """What becomes of the partitions, by group."""
 
-WHERE = "Where to (give one)"
-WHAT = "What (give one; not with --from-file)"
-
 
 def reset_offsets(
-    groups: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP]", show_default=False)
-    ] = None,
+    groups: Annotated[list[str] | None, Argument(metavar="[GROUP]", show_default=False)] = None,
     all_groups: Annotated[
-        bool, typer.Option("--all-groups", help="Every group without members.")
+        bool, Option("--all-groups", help="Every group without members.")
     ] = False,
     topic: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--topic",
             "-t",
             metavar="TOPIC[:0,1]",
             help="A topic, or some of its partitions; may be repeated.",
-            rich_help_panel=WHAT,
         ),
     ] = None,
     all_topics: Annotated[
         bool,
-        typer.Option("--all-topics", help="All that it has committed to.", rich_help_panel=WHAT),
+        Option("--all-topics", help="All that it has committed to."),
     ] = False,
-    to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="Read all again.", rich_help_panel=WHERE)
-    ] = False,
-    to_latest: Annotated[
-        bool, typer.Option("--to-latest", help="Skip all there is.", rich_help_panel=WHERE)
-    ] = False,
+    to_earliest: Annotated[bool, Option("--to-earliest", help="Read all again.")] = False,
+    to_latest: Annotated[bool, Option("--to-latest", help="Skip all there is.")] = False,
     to_current: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--to-current",
             help="As it is; where nothing is committed, the end.",
-            rich_help_panel=WHERE,
         ),
     ] = False,
-    to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, metavar="N", rich_help_panel=WHERE)
-    ] = None,
+    to_offset: Annotated[int | None, Option("--to-offset", min=0, metavar="N")] = None,
     shift_by: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--shift-by",
             metavar="N",
             help="So many records on; back, if negative.",
-            rich_help_panel=WHERE,
         ),
     ] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-datetime",
             metavar="TIME",
             help="The first record then or later, such as 2013-06-01T12:00:00Z.",
-            rich_help_panel=WHERE,
         ),
     ] = None,
     by_duration: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--by-duration",
             metavar="DURATION",
             help="The first record of the last PT1H30M, P7D, 90s or 15m.",
-            rich_help_panel=WHERE,
         ),
     ] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--from-file",
             metavar="FILE",
             help="Offsets in CSV, as --export writes them.",
-            rich_help_panel=WHERE,
         ),
     ] = None,
     execute: Annotated[
-        bool, typer.Option("--execute", help="Commit the offsets, after they were shown.")
+        bool, Option("--execute", help="Commit the offsets, after they were shown.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show them; so it is without --execute, too.")
+        bool, Option("--dry-run", help="Only show them; so it is without --execute, too.")
     ] = False,
-    export: Annotated[
-        bool, typer.Option("--export", help="Show them in CSV, for --from-file.")
-    ] = False,
+    export: Annotated[bool, Option("--export", help="Show them in CSV, for --from-file.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
     json_output: JsonOutput = False,

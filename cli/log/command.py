@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import typer
-
+from ..declarations import CommandGroup
 from .dump import dump
 from .repair import repair
 from .verify import verify
 
-app = typer.Typer(
+app = CommandGroup(
     help="Look into the files of a data folder, verify and repair them; no broker is needed.",
 )
-app.command(name="dump")(dump)
-app.command(name="verify")(verify)
-app.command(name="repair")(repair)
+app.command("dump")(dump)
+app.command("verify")(verify)
+app.command("repair")(repair)

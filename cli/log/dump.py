@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ...common.sentinels import INT64_MAX
 from ..common.errors import fail
 from ..common.show import JsonOutput
+from ..declarations import Argument, Exit, Option
 from .lines import to_json, to_text
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 Paths = Annotated[
     list[Path],
-    typer.Argument(
+    Argument(
         metavar="PATH",
         help="A file of a log, a partition's folder, or a data folder.",
         show_default=False,
@@ -30,30 +29,30 @@ Paths = Annotated[
 def dump(
     paths: Paths,
     records: Annotated[
-        bool, typer.Option("--records", "-r", help="Also the records of each batch.")
+        bool, Option("--records", "-r", help="Also the records of each batch.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", "-a", help="Of folders, also indexes and other side files.")
+        bool, Option("--all", "-a", help="Of folders, also indexes and other side files.")
     ] = False,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Also hold offsets, records and index entries to the log."),
+        Option("--verify", help="Also hold offsets, records and index entries to the log."),
     ] = False,
     offsets: Annotated[
-        bool, typer.Option("--offsets", help="Decode the records of __consumer_offsets.")
+        bool, Option("--offsets", help="Decode the records of __consumer_offsets.")
     ] = False,
     transactions: Annotated[
-        bool, typer.Option("--transactions", help="Decode the records of __transaction_state.")
+        bool, Option("--transactions", help="Decode the records of __transaction_state.")
     ] = False,
     from_offset: Annotated[
-        int, typer.Option("--from-offset", min=0, metavar="N", help="Begin at this offset.")
+        int, Option("--from-offset", min=0, metavar="N", help="Begin at this offset.")
     ] = 0,
     to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, metavar="N", help="End with this offset.")
+        int | None, Option("--to-offset", min=0, metavar="N", help="End with this offset.")
     ] = None,
     max_records: Annotated[
         int | None,
-        typer.Option("--max-records", "-n", min=1, help="Stop after so many; implies --records."),
+        Option("--max-records", "-n", min=1, help="Stop after so many; implies --records."),
     ] = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -83,7 +82,7 @@ def dump(
     )
     files = [file for path in paths for file in _files_of(path, everything, options)]
     is_damaged = _show(files, options, max_records, json_output=json_output)
-    raise typer.Exit(1 if is_damaged else 0)
+    raise Exit(1 if is_damaged else 0)
 
 
 def _show(

@@ -8,9 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
-
 from ..common.show import note
+from ..declarations import Argument, Exit
 
 CLEAN = 0
 DAMAGED = 1
@@ -18,7 +17,7 @@ UNREADABLE = 2
 
 Folders = Annotated[
     list[Path],
-    typer.Argument(
+    Argument(
         metavar="DIR",
         help="A data folder (what a broker has as log.dirs), or a partition's folder in one.",
         show_default=False,
@@ -29,7 +28,7 @@ Folders = Annotated[
 def leave_unreadable(sentence: str) -> NoReturn:
     """Say why nothing can be done, and end with the exit code for that."""
     note(f"odradek: error: {sentence}")
-    raise typer.Exit(UNREADABLE)
+    raise Exit(UNREADABLE)
 
 
 def existing(folders: Sequence[Path]) -> list[str]:

@@ -6,9 +6,8 @@ import json
 from contextlib import ExitStack
 from typing import Annotated
 
-import typer
-
 from ..common.show import JsonOutput, note
+from ..declarations import Exit, Option
 from .folders import (
     CLEAN,
     DAMAGED,
@@ -24,7 +23,7 @@ from .folders import (
 def repair(
     folders: Folders,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Change nothing, only tell what would be done.")
+        bool, Option("--dry-run", "-n", help="Change nothing, only tell what would be done.")
     ] = False,
     json_output: JsonOutput = False,
 ) -> None:
@@ -70,4 +69,4 @@ def repair(
             done += not is_left
     would = "would be repaired" if dry_run else "repaired"
     note(f"{plural(done, 'thing')} {would}, {plural(left, 'thing')} left alone")
-    raise typer.Exit(DAMAGED if left else CLEAN)
+    raise Exit(DAMAGED if left else CLEAN)

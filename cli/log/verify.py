@@ -6,9 +6,8 @@ import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.show import JsonOutput, note
+from ..declarations import Exit, Option
 from .folders import (
     CLEAN,
     DAMAGED,
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 def verify(
     folders: Folders,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Decode every record too; several times slower.")
+        bool, Option("--deep", help="Decode every record too; several times slower.")
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="A broker is running: leave out what it is writing.")
+        bool, Option("--live", help="A broker is running: leave out what it is writing.")
     ] = False,
     json_output: JsonOutput = False,
 ) -> None:
@@ -77,7 +76,7 @@ def verify(
     )
     if damages and not live:
         note("to see what can be done: odradek log repair --dry-run DIR")
-    raise typer.Exit(UNREADABLE if unreadable else DAMAGED if damages else CLEAN)
+    raise Exit(UNREADABLE if unreadable else DAMAGED if damages else CLEAN)
 
 
 def _as_text(finding: Finding) -> str:

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 from ..topics.partition_names import TopicPartition, existing_partitions
 from .following import Copy, copies_of, current_sizes, follow, remove_throttle
 from .plan import (
@@ -30,23 +29,23 @@ if TYPE_CHECKING:
     from ...client.admin.partition_admin import Reassignment
     from ...client.client import KafkaClient
 
-app = typer.Typer(help="Move partitions between brokers and directories, and elect leaders.")
+app = CommandGroup(help="Move partitions between brokers and directories, and elect leaders.")
 
 DIRECTORY_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 Partitions = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="[TOPIC[:N,N]]", show_default=False, help="Whole topics, or partitions of them."
     ),
 ]
 Throttle = Annotated[
     int | None,
-    typer.Option("--throttle", min=1, metavar="BYTES", help="A broker copies so many a second."),
+    Option("--throttle", min=1, metavar="BYTES", help="A broker copies so many a second."),
 ]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it, instead of showing the plan.")]
+Execute = Annotated[bool, Option("--execute", help="Do it, instead of showing the plan.")]
 NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Begin, and do not wait; then see: partitions status.")
+    bool, Option("--no-wait", help="Begin, and do not wait; then see: partitions status.")
 ]
 
 
@@ -54,15 +53,15 @@ NoWait = Annotated[
 def reassign(
     partitions: Partitions = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="ID,ID", help="The brokers that may have them.")
+        str | None, Option("--to", metavar="ID,ID", help="The brokers that may have them.")
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="Replicas; by default as now."),
+        Option("--replication-factor", "-r", min=1, help="Replicas; by default as now."),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="Instead: a file as kafka-reassign-partitions takes it."),
+        Option("--plan", help="Instead: a file as kafka-reassign-partitions takes it."),
     ] = None,
     throttle: Throttle = None,
     execute: Execute = False,
@@ -70,7 +69,7 @@ def reassign(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
     json_output: Annotated[
-        bool, typer.Option("--json", help="The plan as JSON, for --plan or Kafka's own tool.")
+        bool, Option("--json", help="The plan as JSON, for --plan or Kafka's own tool.")
     ] = False,
 ) -> None:
     """Move partitions to other brokers: evenly, and with as few copies as that allows.
@@ -133,7 +132,7 @@ def reassign(
 @app.command("status")
 def status(
     wait: Annotated[
-        bool, typer.Option("--wait", help="Until all is done; then a throttle is taken away.")
+        bool, Option("--wait", help="Until all is done; then a throttle is taken away.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -163,7 +162,7 @@ def status(
 @app.command("cancel")
 def cancel(
     partitions: Partitions = None,
-    all_: Annotated[bool, typer.Option("--all", help="All that are being moved.")] = False,
+    all_: Annotated[bool, Option("--all", help="All that are being moved.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -202,7 +201,7 @@ def elect_leaders(
     partitions: Partitions = None,
     unclean: Annotated[
         bool,
-        typer.Option("--unclean", help="Any replica of what has no leader; records may be lost."),
+        Option("--unclean", help="Any replica of what has no leader; records may be lost."),
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -236,7 +235,7 @@ def elect_leaders(
 @app.command("directories")
 def directories(
     broker: Annotated[
-        int | None, typer.Option("--broker", min=0, metavar="ID", help="Only of this broker.")
+        int | None, Option("--broker", min=0, metavar="ID", help="Only of this broker.")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -280,10 +279,10 @@ def directories(
 def move_between_directories(
     partitions: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC[:N,N]", show_default=False, help="Topics, or partitions."),
+        Argument(metavar="TOPIC[:N,N]", show_default=False, help="Topics, or partitions."),
     ],
-    broker: Annotated[int, typer.Option("--broker", min=0, metavar="ID", help="Whose replicas.")],
-    to: Annotated[str, typer.Option("--to", metavar="DIR", help="As the broker calls it.")],
+    broker: Annotated[int, Option("--broker", min=0, metavar="ID", help="Whose replicas.")],
+    to: Annotated[str, Option("--to", metavar="DIR", help="As the broker calls it.")],
     throttle: Throttle = None,
     execute: Execute = False,
     no_wait: NoWait = False,

@@ -6,37 +6,36 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 
 if TYPE_CHECKING:
     from ...client.admin.admin import EntityQuotas
     from ...client.client import KafkaClient
 
-app = typer.Typer(
+app = CommandGroup(
     help="List, set and remove quotas of users, client ids and addresses.",
 )
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 Entity = dict[str, str | None]
 
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user.")]
-ClientId = Annotated[str | None, typer.Option("--client-id", metavar="ID", help="A client id.")]
+User = Annotated[str | None, Option("--user", metavar="NAME", help="A user.")]
+ClientId = Annotated[str | None, Option("--client-id", metavar="ID", help="A client id.")]
 Ip = Annotated[
-    str | None, typer.Option("--ip", metavar="ADDRESS", help="An address that clients come from.")
+    str | None, Option("--ip", metavar="ADDRESS", help="An address that clients come from.")
 ]
 UserDefaults = Annotated[
-    bool, typer.Option("--user-defaults", help="All users that have no quota of their own.")
+    bool, Option("--user-defaults", help="All users that have no quota of their own.")
 ]
 ClientDefaults = Annotated[
-    bool, typer.Option("--client-defaults", help="All client ids that have none of their own.")
+    bool, Option("--client-defaults", help="All client ids that have none of their own.")
 ]
 IpDefaults = Annotated[
-    bool, typer.Option("--ip-defaults", help="All addresses that have none of their own.")
+    bool, Option("--ip-defaults", help="All addresses that have none of their own.")
 ]
 
 
@@ -84,7 +83,7 @@ def list_quotas(
 
 @app.command("set")
 def set_quotas(
-    quotas: Annotated[list[str], typer.Argument(metavar="QUOTA=NUMBER...", show_default=False)],
+    quotas: Annotated[list[str], Argument(metavar="QUOTA=NUMBER...", show_default=False)],
     user: User = None,
     client_id: ClientId = None,
     ip: Ip = None,
@@ -124,9 +123,7 @@ def set_quotas(
 
 @app.command("remove")
 def remove_quotas(
-    quotas: Annotated[
-        list[str] | None, typer.Argument(metavar="[QUOTA]...", show_default=False)
-    ] = None,
+    quotas: Annotated[list[str] | None, Argument(metavar="[QUOTA]...", show_default=False)] = None,
     user: User = None,
     client_id: ClientId = None,
     ip: Ip = None,

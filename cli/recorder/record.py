@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.errors import fail
 from ..common.show import note
+from ..declarations import Option
 from ..log.folders import plural
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ DEFAULT_LISTEN = "127.0.0.1:9192"
 def record(
     upstream: Annotated[
         str,
-        typer.Option(
+        Option(
             "--upstream",
             "-u",
             metavar="HOST:PORT",
@@ -33,7 +32,7 @@ def record(
     ],
     listen: Annotated[
         str,
-        typer.Option(
+        Option(
             "--listen",
             metavar="HOST:PORT",
             help="Where clients come. Further brokers get the free ports that follow, or any if"
@@ -42,7 +41,7 @@ def record(
     ] = DEFAULT_LISTEN,
     advertised_host: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--advertised-host",
             metavar="HOST",
             help="What clients see in place of brokers' hosts; by default the address by"
@@ -51,16 +50,14 @@ def record(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write a capture, for odradek replay."),
+        Option("--out", "-o", metavar="FILE", help="Write a capture, for odradek replay."),
     ] = None,
     pcap: Annotated[
         Path | None,
-        typer.Option("--pcap", metavar="FILE", help="Write a capture for Wireshark (pcapng)."),
+        Option("--pcap", metavar="FILE", help="Write a capture for Wireshark (pcapng)."),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show all of each message, records too.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no frames.")] = False,
+    full: Annotated[bool, Option("--full", help="Show all of each message, records too.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Show no frames.")] = False,
 ) -> None:
     """Stand between clients and brokers, and show what they say, until Ctrl-C.
 

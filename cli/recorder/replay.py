@@ -7,11 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import typer
-
 from ...common.escaping import escaped_json
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, check_addresses
 from ..common.show import JsonOutput, note
+from ..declarations import Argument, Exit, Option
 from ..log.folders import plural
 
 if TYPE_CHECKING:
@@ -21,12 +20,10 @@ SAME, DIFFERENT, NOT_REPLAYED = 0, 1, 2
 
 
 def replay(
-    capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="What odradek record --out wrote.")
-    ],
+    capture: Annotated[Path, Argument(metavar="CAPTURE", help="What odradek record --out wrote.")],
     speed: Annotated[
         float,
-        typer.Option(
+        Option(
             "--speed",
             min=0,
             metavar="FACTOR",
@@ -35,7 +32,7 @@ def replay(
     ] = 0.0,
     answer_timeout: Annotated[
         float,
-        typer.Option(
+        Option(
             "--answer-timeout",
             min=0,
             metavar="SECONDS",
@@ -43,7 +40,7 @@ def replay(
         ),
     ] = 10.0,
     every: Annotated[
-        bool, typer.Option("--every", help="Tell each difference, also those like an earlier one.")
+        bool, Option("--every", help="Tell each difference, also those like an earlier one.")
     ] = False,
     json_output: JsonOutput = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -103,13 +100,13 @@ def replay(
     )
     if len(counts) < outcome.mismatches_count:
         note(f"{len(counts):,} of them are distinct; to see each: --every")
-    raise typer.Exit(DIFFERENT if outcome.mismatches_count else SAME)
+    raise Exit(DIFFERENT if outcome.mismatches_count else SAME)
 
 
 def _not_replayed(why: str) -> NoReturn:
     """Leave the command with an error that differs from that of differing answers."""
     note(f"odradek: error: {why}")
-    raise typer.Exit(NOT_REPLAYED) from None
+    raise Exit(NOT_REPLAYED) from None
 
 
 def _as_text(mismatch: Mismatch) -> str:

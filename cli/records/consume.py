@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple
 
-import typer
-
 from ...common.record_json import record_to_json
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import note
 from ..common.times import format_time, parse_time_ms
+from ..declarations import Argument, Option
 from .record_format import format_writer
 from .record_values import MessageName, RegistryUrl, SchemaFile, Show, value_shower
 
@@ -36,7 +35,7 @@ LOOK_MS = 500
 
 Topics = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="TOPIC",
         show_default=False,
         help="Topics by name; what begins with ^ is a regular expression, for all that it finds.",
@@ -47,45 +46,39 @@ Topics = Annotated[
 def consume(
     topics: Topics,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start at the first record there is.")
+        bool, Option("--from-beginning", help="Start at the first record there is.")
     ] = False,
     offset: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--offset", "-o", help="Start at this offset; -10 is ten before the end.", metavar="N"
         ),
     ] = None,
     from_time: Annotated[
         str | None,
-        typer.Option(
-            "--from-time", metavar="TIME", help="Start at a time, as 2013-06-01T12:00:00Z."
-        ),
+        Option("--from-time", metavar="TIME", help="Start at a time, as 2013-06-01T12:00:00Z."),
     ] = None,
     partition: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated."),
+        Option("--partition", "-p", min=0, help="Only this partition; may be repeated."),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
-            "--group", "-g", help="Read as a member of this group, and commit what was shown."
-        ),
+        Option("--group", "-g", help="Read as a member of this group, and commit what was shown."),
     ] = None,
     max_messages: Annotated[
-        int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+        int | None, Option("--max-messages", "-n", min=1, help="Stop after so many.")
     ] = None,
     until_end: Annotated[
-        bool, typer.Option("--until-end", "-e", help="Stop at the end instead of waiting.")
+        bool, Option("--until-end", "-e", help="Stop at the end instead of waiting.")
     ] = False,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            "--timeout", min=0, metavar="SECONDS", help="Stop when nothing came for so long."
-        ),
+        Option("--timeout", min=0, metavar="SECONDS", help="Stop when nothing came for so long."),
     ] = None,
     format: Annotated[
         str,
-        typer.Option(
+        Option(
             "--format",
             "-f",
             metavar="value|json|STRING",
@@ -95,16 +88,16 @@ def consume(
         ),
     ] = VALUE,
     keys: Annotated[
-        bool, typer.Option("--keys", "-k", help="The key and a tab before the value.")
+        bool, Option("--keys", "-k", help="The key and a tab before the value.")
     ] = False,
-    headers: Annotated[bool, typer.Option("--headers", help="Show headers too.")] = False,
-    timestamps: Annotated[bool, typer.Option("--timestamps", help="Show timestamps too.")] = False,
+    headers: Annotated[bool, Option("--headers", help="Show headers too.")] = False,
+    timestamps: Annotated[bool, Option("--timestamps", help="Show timestamps too.")] = False,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="Show partition and offset too.")
+        bool, Option("--partitions", help="Show partition and offset too.")
     ] = False,
     isolation: Annotated[
         Literal["read_uncommitted", "read_committed"],
-        typer.Option("--isolation", help="read_committed leaves out aborted transactions."),
+        Option("--isolation", help="read_committed leaves out aborted transactions."),
     ] = "read_uncommitted",
     registry: RegistryUrl = None,
     schema: SchemaFile = None,

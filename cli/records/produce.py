@@ -10,13 +10,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from ...common.sentinels import ACKS_ALL
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import note
+from ..declarations import Argument, Option
 from ..topics.command import parse_pairs
 from .record_values import MessageName, RegistryUrl, SchemaFile, value_encoder
 
@@ -26,61 +25,59 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+Topic = Annotated[str, Argument(metavar="TOPIC", show_default=False)]
 
 
 def produce(
     topic: Topic,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Read this file instead of standard input.")
+        Path | None, Option("--file", "-f", help="Read this file instead of standard input.")
     ] = None,
     format: Annotated[
         Literal["lines", "json"],
-        typer.Option("--format", help="json: what consume --format json writes."),
+        Option("--format", help="json: what consume --format json writes."),
     ] = "lines",
     key_separator: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--key-separator",
             "-K",
             help="The key is what stands before it in a line; \\t is a tab.",
         ),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", help="One key for all records.")] = None,
+    key: Annotated[str | None, Option("--key", "-k", help="One key for all records.")] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="KEY=VALUE", help="For all records; repeatable."),
+        Option("--header", "-H", metavar="KEY=VALUE", help="For all records; repeatable."),
     ] = None,
     null_value: Annotated[
         str | None,
-        typer.Option("--null-value", help="A value that reads so is a null (a tombstone)."),
+        Option("--null-value", help="A value that reads so is a null (a tombstone)."),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Default: chosen by the key.")
+        int | None, Option("--partition", "-p", min=0, help="Default: chosen by the key.")
     ] = None,
     repartition: Annotated[
         bool,
-        typer.Option(
-            "--repartition", help="Of JSON lines, ignore their partitions; keys choose them."
-        ),
+        Option("--repartition", help="Of JSON lines, ignore their partitions; keys choose them."),
     ] = False,
     compression: Annotated[
-        str, typer.Option("--compression", "-z", help="none, gzip, snappy, lz4 or zstd.")
+        str, Option("--compression", "-z", help="none, gzip, snappy, lz4 or zstd.")
     ] = "none",
     acks: Annotated[
         Literal["0", "1", "all"],
-        typer.Option("--acks", help="Who must have a record before it counts as sent."),
+        Option("--acks", help="Who must have a record before it counts as sent."),
     ] = "all",
     registry: RegistryUrl = None,
     subject: Annotated[
         str | None,
-        typer.Option("--subject", help="Of --registry, whose schema is used; else TOPIC-value."),
+        Option("--subject", help="Of --registry, whose schema is used; else TOPIC-value."),
     ] = None,
     schema: SchemaFile = None,
     message: MessageName = None,
     progress: Annotated[
         bool | None,
-        typer.Option("--progress/--no-progress", help="Default: when a terminal is looking."),
+        Option("--progress/--no-progress", help="Default: when a terminal is looking."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,

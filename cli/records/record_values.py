@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.errors import fail
 from ..common.show import note
+from ..declarations import Option
 
 if TYPE_CHECKING:
     from ...client.consumer.fetched_records import FetchedRecord
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 RegistryUrl = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--registry",
         metavar="URL",
         help="Values are of this schema registry's schemas, and are JSON here.",
@@ -28,11 +27,11 @@ RegistryUrl = Annotated[
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", help="Values are of a file's schema: .avsc, .proto or .json."),
+    Option("--schema", help="Values are of a file's schema: .avsc, .proto or .json."),
 ]
 MessageName = Annotated[
     str | None,
-    typer.Option("--message", help="Of a .proto file, which message; by default the first."),
+    Option("--message", help="Of a .proto file, which message; by default the first."),
 ]
 
 Show = Callable[["FetchedRecord"], str | None]

@@ -1,12 +1,11 @@
 """`odradek serve`: start a broker and say when it is ready.
 
 This module is the fast path: it imports no more than a broker needs, so typer and rich
-stay out, and `argparse` shows the help.
+stay out, and `argparse` only reads what `options` does not, and shows the help.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -19,45 +18,14 @@ from typing import TYPE_CHECKING
 from ...runtime.collector import pause_collection, resume_collection
 from ..common.passed_options import PASSED_ON
 from .announced import metrics_line, ready_line
+from .options import DEFAULT_DATA_DIR, DEFAULT_LISTEN, Options, plain_options
 
 if TYPE_CHECKING:
     from ...broker.metrics.endpoint import MetricsListener
     from ...config.broker_config import BrokerConfig
     from .console_process import ConsoleProcess
 
-DEFAULT_LISTEN = "localhost:9092"
-DEFAULT_DATA_DIR = "odradek-data"
 ANY_PORT = "127.0.0.1:0"
-BROKERS_MAX = 100
-"""Long before that, several machines serve better."""
-LOG_LEVELS = ("fatal", "error", "warn", "info", "debug", "trace")
-"""Those of `LEVELS` in `common/log_lines.py`, which is not imported for a help text."""
-
-DESCRIPTION = """\
-Start a Kafka broker and serve until it is stopped with Ctrl-C or SIGTERM.
-
-When it is ready it prints one line: address, data folder, and the seconds it took."""
-
-EXAMPLES = """\
-examples:
-  odradek serve                                  on localhost:9092, data in ./odradek-data
-  odradek serve --ephemeral --listen 127.0.0.1:0 any free port, data gone when it stops
-  odradek serve --ephemeral --json               for tests in any language: docs/control.md
-  odradek serve -o num.partitions=4 -o auto.create.topics.enable=false
-  odradek serve --config server.properties       Kafka's own settings file
-  odradek serve --brokers 3                      a cluster in one process
-  odradek serve --brokers 3 --processes          one process for each, on as many cores
-  odradek serve --metrics localhost:9404         with metrics for Prometheus
-  odradek serve --console localhost:9440         and with a page to look at in a browser
-  odradek serve --log-level info --log-format json
-                                                 what it does, for a collector of logs
-  odradek serve --broker-id 2 --listen localhost:9093 --data-dir two --cluster-dir shared
-                                                 one of several processes of this machine
-  odradek serve --broker-id 1 --zookeeper zk1:2181/kafka
-                                                 one of several machines
-
-Settings have Kafka's names and defaults; the command line wins over the file.
-docs/configuration.md lists them all."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line after `serve`.
     """
     pause_collection()
-    options = _parser().parse_args(arguments)
+    options = read_options(arguments)
     if options.processes and options.brokers == 1:
         print("odradek serve: --processes needs --brokers N, with two or more.", file=sys.stderr)
         return 2
@@ -81,6 +49,16 @@ def main(arguments: Sequence[str]) -> int:
     if not options.ephemeral:
         return _serve(options, options.data_dir, stop)
     return _serve_ephemeral(options, stop)
+
+
+def read_options(arguments: Sequence[str]) -> Options:
+    """What a command line of `serve` says; ends the process where it asks for help or is wrong."""
+    plain = plain_options(arguments)
+    if plain is not None:
+        return plain
+    from .parser import make_parser
+
+    return make_parser().parse_args(arguments, Options())
 
 
 class EarlyStop:
@@ -103,7 +81,7 @@ class EarlyStop:
         return self._requested
 
 
-def _serve_ephemeral(options: argparse.Namespace, stop: EarlyStop) -> int:
+def _serve_ephemeral(options: Options, stop: EarlyStop) -> int:
     import shutil
     import tempfile
 
@@ -114,7 +92,7 @@ def _serve_ephemeral(options: argparse.Namespace, stop: EarlyStop) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _serve_for_tests(options: argparse.Namespace) -> int:
+def _serve_for_tests(options: Options) -> int:
     """Brokers with a control channel, which keep nothing and end with whoever started them."""
     from ...config.definition import ConfigError
     from ...config.listeners import external_settings
@@ -153,7 +131,7 @@ def _serve_for_tests(options: argparse.Namespace) -> int:
     return serve(options.brokers, settings, options.listen or ANY_PORT, options.external)
 
 
-def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -> int:
+def _serve(options: Options, data_dir: str | None, stop: EarlyStop) -> int:
     from ...config.broker_config import BrokerConfig
     from ...config.definition import ConfigError
 
@@ -174,7 +152,7 @@ def _serve(options: argparse.Namespace, data_dir: str | None, stop: EarlyStop) -
         return _run(configs, folder, stop, metrics, options.await_brokers, console)
 
 
-def _make_console(options: argparse.Namespace) -> ConsoleProcess | None:
+def _make_console(options: Options) -> ConsoleProcess | None:
     """The console, if one is wanted.
 
     Raises:
@@ -203,7 +181,7 @@ def _values(given: str | list[str] | None) -> Sequence[str]:
     return [given] if isinstance(given, str) else given or []
 
 
-def _bind_metrics(options: argparse.Namespace) -> Sequence[MetricsListener]:
+def _bind_metrics(options: Options) -> Sequence[MetricsListener]:
     """Where metrics will be served, of each broker or of all; nowhere unless --metrics is given.
 
     Raises:
@@ -252,9 +230,7 @@ def overrides_of_each(
     ]
 
 
-def _with_external(
-    options: argparse.Namespace, overrides: list[dict[str, str]]
-) -> list[dict[str, str]]:
+def _with_external(options: Options, overrides: list[dict[str, str]]) -> list[dict[str, str]]:
     """The same, where each broker has a listener for containers and other hosts besides.
 
     Raises:
@@ -313,7 +289,7 @@ def _run(
 
 
 def _run_processes(
-    options: argparse.Namespace,
+    options: Options,
     settings: Sequence[Mapping[str, str]],
     folder: str,
     stop: EarlyStop,
@@ -374,151 +350,7 @@ def _announce(
         console.start(addresses, [each.url for each in metrics])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="odradek serve",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        help="where to accept connections; port 0 takes a free one, `localhost` is IPv4 and "
-        f"IPv6 (default: {DEFAULT_LISTEN}, or what the settings file says)",
-    )
-    parser.add_argument(
-        "--external",
-        metavar="HOST:PORT",
-        help="a second listener on all interfaces, for clients in containers and on other hosts: "
-        "HOST is what they know this machine by, such as host.docker.internal; of N brokers on N "
-        "ports from this one on",
-    )
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        help=f"where topics are kept (default: ./{DEFAULT_DATA_DIR})",
-    )
-    where.add_argument(
-        "--ephemeral",
-        action="store_true",
-        help="keep topics in a temporary folder and delete it when the broker stops",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="with --ephemeral, for tests in any language: print one JSON line when ready, with "
-        "addresses and an HTTP control channel; end when standard input is closed or the parent "
-        "ends (docs/control.md)",
-    )
-    parser.add_argument(
-        "--brokers",
-        metavar="N",
-        type=_broker_count,
-        default=1,
-        help="run a cluster of N brokers in this process, on N ports from --listen on",
-    )
-    parser.add_argument(
-        "--processes",
-        action="store_true",
-        help="with --brokers, run each in a process of its own: one that ends is started again, "
-        "all are stopped together, log lines have their broker's number, --metrics is one page",
-    )
-    parser.add_argument(
-        "--broker-id",
-        metavar="ID",
-        type=int,
-        help="this broker's number in its cluster; of N brokers the first one's (default: 1)",
-    )
-    cluster = parser.add_mutually_exclusive_group()
-    cluster.add_argument(
-        "--zookeeper",
-        metavar="HOST:PORT[/CHROOT]",
-        help="be part of the cluster that this ZooKeeper knows (needs odradek[zookeeper])",
-    )
-    cluster.add_argument(
-        "--cluster-dir",
-        metavar="DIR",
-        help="be part of the cluster of those brokers of this machine that name the same folder",
-    )
-    parser.add_argument(
-        "--metrics",
-        metavar="HOST:PORT",
-        help="serve Prometheus metrics at http://HOST:PORT/metrics, by the names that Kafka's have "
-        "there; of N brokers on N ports from this one on, with --processes on this one",
-    )
-    parser.add_argument(
-        "--console",
-        metavar="HOST:PORT",
-        help="show the cluster in a browser at http://HOST:PORT, from a process of its own "
-        "(needs odradek[console]; docs/console.md)",
-    )
-    parser.add_argument(
-        "--console-write",
-        action="store_true",
-        help="with --console: allow changes there; without it the console is read-only",
-    )
-    for option in PASSED_ON:
-        parser.add_argument(
-            option.flag,
-            metavar=option.metavar,
-            action="append" if option.is_repeated else "store",
-            help=f"with --console: {option.help[0].lower()}{option.help[1:].removesuffix('.')}",
-        )
-    parser.add_argument(
-        "--config", metavar="FILE", help="a settings file in the form of Kafka's server.properties"
-    )
-    parser.add_argument(
-        "-o",
-        dest="settings",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="one setting, by Kafka's name; may be given many times",
-    )
-    level = parser.add_mutually_exclusive_group()
-    level.add_argument(
-        "--log-level",
-        choices=LOG_LEVELS,
-        default="warn",
-        help="what is logged to standard error (default: %(default)s); kafka-configs --entity-type "
-        "broker-loggers changes it while the broker runs, for each logger",
-    )
-    level.add_argument(
-        "-v",
-        "--verbose",
-        dest="log_level",
-        action="store_const",
-        const="info",
-        help="log what the broker does: --log-level info",
-    )
-    parser.add_argument(
-        "--log-format",
-        choices=("text", "json"),
-        default="text",
-        help="lines of text, or an object of JSON on each (default: %(default)s)",
-    )
-    # What --processes gives to the processes that it starts.
-    parser.add_argument("--stop-at-end-of-input", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--await-brokers", type=_broker_ids, default=frozenset(), help=argparse.SUPPRESS
-    )
-    return parser
-
-
-def _broker_ids(text: str) -> frozenset[int]:
-    return frozenset(map(int, text.split(",")))
-
-
-def _broker_count(text: str) -> int:
-    count = int(text)
-    if not 1 <= count <= BROKERS_MAX:
-        raise argparse.ArgumentTypeError(f"from 1 to {BROKERS_MAX}, not {count}")
-    return count
-
-
-def _properties(options: argparse.Namespace) -> dict[str, str]:
+def _properties(options: Options) -> dict[str, str]:
     """The settings file's settings.
 
     Raises:
@@ -536,7 +368,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     return parse_properties(content, options.config)
 
 
-def _overrides(options: argparse.Namespace) -> dict[str, str]:
+def _overrides(options: Options) -> dict[str, str]:
     """The settings of `-o`.
 
     Raises:
@@ -553,9 +385,7 @@ def _overrides(options: argparse.Namespace) -> dict[str, str]:
     return overrides
 
 
-def _sources(
-    options: argparse.Namespace, data_dir: str | None
-) -> tuple[dict[str, str], dict[str, str]]:
+def _sources(options: Options, data_dir: str | None) -> tuple[dict[str, str], dict[str, str]]:
     """The settings file's settings, and those of the command line.
 
     Raises:
@@ -580,7 +410,7 @@ def _sources(
     return properties, overrides
 
 
-def _log_to_stderr(options: argparse.Namespace) -> None:
+def _log_to_stderr(options: Options) -> None:
     from ...common.log_lines import LEVELS, log_to_stderr
 
     log_to_stderr(LEVELS[options.log_level.upper()], options.log_format)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Exit, Option
 from .options import (
     KafkaOptions,
     LineagePlace,
@@ -44,58 +43,56 @@ def audit(
     pattern: Pattern = None,
     sequence: Annotated[
         str | None,
-        typer.Option(metavar="PART", help="What numbers a record: header:NAME or field:NAME."),
+        Option(metavar="PART", help="What numbers a record: header:NAME or field:NAME."),
     ] = None,
     scope: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="PART",
             help="Within what the numbers run: topic, partition, or a part such as key.",
         ),
     ] = "topic",
     first_number: Annotated[
-        int | None, typer.Option(help="What each sequence should begin with.")
+        int | None, Option(help="What each sequence should begin with.")
     ] = None,
-    last_number: Annotated[
-        int | None, typer.Option(help="What each sequence should end with.")
-    ] = None,
+    last_number: Annotated[int | None, Option(help="What each sequence should end with.")] = None,
     partitioner: Annotated[
         str,
-        typer.Option(
+        Option(
             help="any: a key is in one partition; murmur2: in Java's; crc32: in librdkafka's; none."
         ),
     ] = "any",
     decode: Annotated[
-        str, typer.Option(help="What values have to be: json, utf8, or none: anything.")
+        str, Option(help="What values have to be: json, utf8, or none: anything.")
     ] = "none",
     avro_schema: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Values have to be Avro of the schema in this file."),
+        Option(metavar="FILE", help="Values have to be Avro of the schema in this file."),
     ] = None,
     sent_at: Annotated[
         str | None,
-        typer.Option(metavar="PART", help="Where a record says when it was sent, in ms."),
+        Option(metavar="PART", help="Where a record says when it was sent, in ms."),
     ] = None,
     future_seconds: Annotated[
-        float, typer.Option(min=0, help="So much ahead a timestamp may be.")
+        float, Option(min=0, help="So much ahead a timestamp may be.")
     ] = 60.0,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")
+        Path | None, Option(metavar="FILE", help="Write the report as one HTML file.")
     ] = None,
     expectations: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What is expected, in TOML: see above."),
+        Option(metavar="FILE", help="What is expected, in TOML: see above."),
     ] = None,
     fail_on: Annotated[
         Severity,
-        typer.Option(help="The least severity of a failed expectation that the exit code tells."),
+        Option(help="The least severity of a failed expectation that the exit code tells."),
     ] = "error",
     history: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="A table that gets each run, for trends and volumes."),
+        Option(metavar="FOLDER", help="A table that gets each run, for trends and volumes."),
     ] = None,
     history_format: Annotated[
-        str, typer.Option(help="parquet, or iceberg: a table in a Hadoop catalog.")
+        str, Option(help="parquet, or iceberg: a table in a Hadoop catalog.")
     ] = "parquet",
     registry: RegistryUrl = None,
     subject: Subject = None,
@@ -205,7 +202,7 @@ def leave(report: AuditReport, fail_on: Severity) -> None:
     if report.faults:
         note(f"the audit found faults: {kinds}")
     if worst is not None:
-        raise typer.Exit(EXIT_CODES[worst])
+        raise Exit(EXIT_CODES[worst])
 
 
 def _show(report: AuditReport) -> None:

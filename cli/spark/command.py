@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import typer
-
+from ..declarations import CommandGroup
 from .audit import audit
 from .copies import archive, mirror, replay
 from .maintain import maintain
 from .replicas import verify_replicas
 
-app = typer.Typer(
+app = CommandGroup(
     help="Archive, replay, mirror and audit topics, compare replicas; they may be any Kafka's.",
 )
-app.command(name="audit")(audit)
-app.command(name="archive")(archive)
-app.command(name="replay")(replay)
-app.command(name="mirror")(mirror)
-app.command(name="maintain")(maintain)
-app.command(name="verify-replicas")(verify_replicas)
+app.command("audit")(audit)
+app.command("archive")(archive)
+app.command("replay")(replay)
+app.command("mirror")(mirror)
+app.command("maintain")(maintain)
+app.command("verify-replicas")(verify_replicas)

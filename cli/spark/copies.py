@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
 from ..common.errors import fail
 from ..common.show import note
+from ..declarations import Argument, Option
 from .options import (
     CatalogProperties,
     Every,
@@ -46,13 +45,11 @@ if TYPE_CHECKING:
 
 Folder = Annotated[
     str,
-    typer.Argument(
-        metavar="FOLDER", show_default=False, help="Of the lake; for a table, its warehouse."
-    ),
+    Argument(metavar="FOLDER", show_default=False, help="Of the lake; for a table, its warehouse."),
 ]
 TableFormat = Annotated[
     str,
-    typer.Option("--format", help="parquet; iceberg, a table of a catalog; delta, a table."),
+    Option("--format", help="parquet; iceberg, a table of a catalog; delta, a table."),
 ]
 
 
@@ -65,7 +62,7 @@ def archive(
     catalog: CatalogProperties = None,
     partition_by: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--partition-by",
             metavar="TERM",
             help="Of a new table: a column; of Iceberg also days(timestamp), bucket(16, key), ...;"
@@ -74,18 +71,18 @@ def archive(
     ] = None,
     deduplicate_by: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="PART",
             help="Of a topic's records with the same header:NAME, field:NAME or key a table gets"
             " the first only.",
         ),
     ] = None,
     deduplicate_within: Annotated[
-        str, typer.Option(metavar="INTERVAL", help="So far apart, by their timestamps.")
+        str, Option(metavar="INTERVAL", help="So far apart, by their timestamps.")
     ] = "1 day",
     checkpoint: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Where Spark notes the offsets of Parquet; by default in FOLDER. A table has its"
             " own with its records.",
@@ -93,15 +90,15 @@ def archive(
     ] = None,
     every: Every = None,
     per_batch: Annotated[
-        int, typer.Option("--per-batch", min=1, help="Offsets in a batch at most.")
+        int, Option("--per-batch", min=1, help="Offsets in a batch at most.")
     ] = 4_000_000,
     fail_on_data_loss: Annotated[
         bool,
-        typer.Option(help="Whether it is an error if records were deleted before they were read."),
+        Option(help="Whether it is an error if records were deleted before they were read."),
     ] = True,
     gather_days: Annotated[
         bool,
-        typer.Option("--gather-days", help="One file for each day of a batch; for many days."),
+        Option("--gather-days", help="One file for each day of a batch; for many days."),
     ] = False,
     registry: RegistryUrl = None,
     subject: Subject = None,
@@ -179,7 +176,7 @@ def replay(
     prefix: Prefix = "",
     dead_letters: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--dead-letters",
             help="Only values that did not decode when they were archived, with the reason.",
         ),
@@ -187,7 +184,7 @@ def replay(
     job: Job = "replay",
     per_transaction: PerTransaction = 20_000,
     replication_factor: Annotated[
-        int, typer.Option(help="Of topics that are made; -1 is the broker's own.")
+        int, Option(help="Of topics that are made; -1 is the broker's own.")
     ] = -1,
     kafka: KafkaOptions = None,
     packages: Packages = None,
@@ -243,7 +240,7 @@ def mirror(
     pattern: Pattern = None,
     from_server: Annotated[
         str,
-        typer.Option("--from", metavar="HOST:PORT", help="A broker of the cluster that is read."),
+        Option("--from", metavar="HOST:PORT", help="A broker of the cluster that is read."),
     ] = "",
     bootstrap_server: TargetServer = DEFAULT_BOOTSTRAP_SERVER,
     prefix: Prefix = "",
@@ -251,11 +248,11 @@ def mirror(
     every: Every = None,
     per_transaction: PerTransaction = 20_000,
     replication_factor: Annotated[
-        int, typer.Option(help="Of topics that are made; -1 is the broker's own.")
+        int, Option(help="Of topics that are made; -1 is the broker's own.")
     ] = -1,
     from_kafka: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--from-kafka", metavar="NAME=VALUE", help="As --kafka, for the cluster that is read."
         ),
     ] = None,

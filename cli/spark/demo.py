@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,40 +10,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ..common.connection import check_connection
 from ..common.errors import fail
 from ..common.show import note, show_table
+from ..declarations import Option
 
 if TYPE_CHECKING:
     from ...spark_connector.demo.demo import DemoResult
 
 DIFFERENCES_SHOWN = 20
+STANDARD_ERROR = 2
 
 
 def demo(
     rows: Annotated[
         int | None,
-        typer.Option("--rows", min=1, help="Only the first flights of the year, for a quick look."),
+        Option("--rows", min=1, help="Only the first flights of the year, for a quick look."),
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-O", help="Folder for the Parquet files and the picture.")
+        Path, Option("--output", "-O", help="Folder for the Parquet files and the picture.")
     ] = Path("demo-output"),
     bootstrap_server: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT",
             help="Use this broker; by default the demo starts an odradek of its own.",
         ),
     ] = None,
-    prefix: Annotated[
-        str, typer.Option("--prefix", help="Starts the names of the demo's topics.")
-    ] = "",
+    prefix: Annotated[str, Option("--prefix", help="Starts the names of the demo's topics.")] = "",
     master: Annotated[
-        str, typer.Option("--master", help="Spark's master; local[*] uses every core.")
+        str, Option("--master", help="Spark's master; local[*] uses every core.")
     ] = "local[*]",
 ) -> None:
     """Run 336,776 real flights through a broker and Spark, and check every row.
@@ -98,47 +97,54 @@ def _broker(bootstrap_server: str | None, output: Path) -> Iterator[str]:
 
 @contextmanager
 def _shown_progress() -> Iterator[Any]:
-    """Bars on standard error, and a line for each finished step."""
+    """Bars on standard error, and a line for each finished step.
+
+    They go there by a descriptor of their own: while Spark starts, what is written to that of
+    standard error goes to Spark's log.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[counted]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        yield _Steps(bar)
+    with os.fdopen(os.dup(STANDARD_ERROR), "w", encoding=sys.stderr.encoding) as shown:
+        bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[counted]}"),
+            TimeElapsedColumn(),
+            console=Console(file=shown),
+            transient=True,
+        )
+        with bar:
+            yield _Steps(bar)
 
 
 class _Steps:
-    """One bar for the step that runs; `DemoProgress` over rich."""
+    """A bar for each step that runs; `DemoProgress` over rich."""
 
     def __init__(self, bar: Any) -> None:
-        self.bar = bar
-        self.task: Any = None
-        self.step = ""
-        self.total: int | None = None
-        self.started = 0.0
+        self._bar = bar
 
-    def start(self, step: str, total: int | None) -> None:
-        self.step = step
-        self.started = time.monotonic()
-        self.total = total
-        self.task = self.bar.add_task(step, total=total, counted="")
+    def start(self, step: str, total: int | None) -> _Step:
+        return _Step(self._bar, step, total)
+
+
+class _Step:
+    def __init__(self, bar: Any, step: str, total: int | None) -> None:
+        self._bar = bar
+        self._step = step
+        self._total = total
+        self._started = time.monotonic()
+        self._task = bar.add_task(step, total=total, counted="")
 
     def advance(self, done: int) -> None:
-        self.bar.update(self.task, completed=done, counted=f"{done:,} of {self.total:,}")
+        self._bar.update(self._task, completed=done, counted=f"{done:,} of {self._total:,}")
 
     def finish(self, summary: str) -> None:
-        seconds = time.monotonic() - self.started
-        self.bar.remove_task(self.task)
-        line = f"{seconds:6.1f} s  {self.step}: {summary}"
-        self.bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        seconds = time.monotonic() - self._started
+        self._bar.remove_task(self._task)
+        line = f"{seconds:6.1f} s  {self._step}: {summary}"
+        self._bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _show_result(result: DemoResult) -> None:

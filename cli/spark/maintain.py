@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ..common.show import JsonOutput, show_json, show_table
+from ..declarations import Argument, Option
 from .options import (
     CatalogProperties,
     Master,
@@ -26,28 +25,26 @@ from .options import (
 def maintain(
     folder: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FOLDER", show_default=False, help="The table's warehouse; of Delta, the table."
         ),
     ],
-    table_format: Annotated[str, typer.Option("--format", help="iceberg or delta.")] = "iceberg",
+    table_format: Annotated[str, Option("--format", help="iceberg or delta.")] = "iceberg",
     table: TableName = "topics.records",
     catalog: CatalogProperties = None,
-    target_mb: Annotated[
-        int, typer.Option(min=1, help="Megabytes that a data file should have.")
-    ] = 128,
+    target_mb: Annotated[int, Option(min=1, help="Megabytes that a data file should have.")] = 128,
     files_min: Annotated[
         int,
-        typer.Option("--min-files", min=2, help="Small files of a partition that are worth it."),
+        Option("--min-files", min=2, help="Small files of a partition that are worth it."),
     ] = 5,
     keep_days: Annotated[
-        float, typer.Option(min=0, help="How long old snapshots can still be read.")
+        float, Option(min=0, help="How long old snapshots can still be read.")
     ] = 5.0,
     orphan_days: Annotated[
-        float, typer.Option(min=1, help="How old a file must be that no snapshot knows.")
+        float, Option(min=1, help="How old a file must be that no snapshot knows.")
     ] = 3.0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+        bool, Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
     packages: Packages = None,
     master: Master = "local[*]",

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from ..common.errors import fail
 from ..common.show import note
+from ..declarations import Argument, Option
 
 if TYPE_CHECKING:
     from ...spark_connector.pipelines import PipelineProgress, TopicSource, ValueSettings
@@ -25,18 +24,16 @@ LINE_EVERY_S = 10.0
 """Where nobody watches a bar, a line tells how far it is."""
 
 Topics = Annotated[
-    list[str] | None, typer.Argument(metavar="TOPIC...", show_default=False, help="Topics by name.")
+    list[str] | None, Argument(metavar="TOPIC...", show_default=False, help="Topics by name.")
 ]
 Pattern = Annotated[
     str | None,
-    typer.Option("--pattern", metavar="REGEX", help="All topics whose whole name matches."),
+    Option("--pattern", metavar="REGEX", help="All topics whose whole name matches."),
 ]
-Master = Annotated[
-    str, typer.Option("--master", help="Spark's master; local[*] uses every core here.")
-]
+Master = Annotated[str, Option("--master", help="Spark's master; local[*] uses every core here.")]
 PyFiles = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         "--py-files",
         metavar="FILE",
         help="A wheel or zip that Spark sends to its workers, such as odradek's; repeatable.",
@@ -44,13 +41,11 @@ PyFiles = Annotated[
 ]
 SparkConf = Annotated[
     list[str] | None,
-    typer.Option(
-        "--conf", metavar="NAME=VALUE", help="Spark's, such as spark.cores.max=4; repeatable."
-    ),
+    Option("--conf", metavar="NAME=VALUE", help="Spark's, such as spark.cores.max=4; repeatable."),
 ]
 KafkaOptions = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--kafka",
         metavar="NAME=VALUE",
         help="A setting of Kafka's clients, such as security.protocol=SSL; repeatable.",
@@ -58,7 +53,7 @@ KafkaOptions = Annotated[
 ]
 TargetServer = Annotated[
     str,
-    typer.Option(
+    Option(
         "--bootstrap-server",
         "-b",
         envvar="ODRADEK_BOOTSTRAP_SERVER",
@@ -66,27 +61,25 @@ TargetServer = Annotated[
         help="A broker of the cluster that is written to.",
     ),
 ]
-Prefix = Annotated[str, typer.Option("--prefix", help="In front of the names of written topics.")]
+Prefix = Annotated[str, Option("--prefix", help="In front of the names of written topics.")]
 Job = Annotated[
     str,
-    typer.Option("--job", metavar="NAME", help="Its position is kept in the cluster by this name."),
+    Option("--job", metavar="NAME", help="Its position is kept in the cluster by this name."),
 ]
 PerTransaction = Annotated[
-    int, typer.Option("--per-transaction", min=1, help="Records in a transaction at most.")
+    int, Option("--per-transaction", min=1, help="Records in a transaction at most.")
 ]
 Every = Annotated[
     str | None,
-    typer.Option(
-        "--every", metavar="INTERVAL", help="Go on until Ctrl-C, a batch every '10 seconds'."
-    ),
+    Option("--every", metavar="INTERVAL", help="Go on until Ctrl-C, a batch every '10 seconds'."),
 ]
 SourceFormat = Annotated[
     str,
-    typer.Option("--source", help="kafka: Spark's own source; odradek: the one without a jar."),
+    Option("--source", help="kafka: Spark's own source; odradek: the one without a jar."),
 ]
 RegistryUrl = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--registry",
         metavar="URL",
         help="Values become columns, too: this schema registry knows what wrote them.",
@@ -94,15 +87,15 @@ RegistryUrl = Annotated[
 ]
 Subject = Annotated[
     str | None,
-    typer.Option("--subject", help="Whose latest schema they are read as; else TOPIC-value."),
+    Option("--subject", help="Whose latest schema they are read as; else TOPIC-value."),
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", help="A file's instead: .avsc, .proto or .json. Needs no registry."),
+    Option("--schema", help="A file's instead: .avsc, .proto or .json. Needs no registry."),
 ]
 LineagePlace = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--lineage",
         metavar="FILE|URL",
         help="Tell OpenLineage: an openlineage.yml, or an endpoint. Else as OPENLINEAGE_CONFIG or"
@@ -175,18 +168,18 @@ def needs_connector(source_format: str) -> bool:
 
 CatalogProperties = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--catalog",
         metavar="NAME=VALUE",
         help="A property of Iceberg's catalog, such as type=rest or uri=http://...; repeatable.",
     ),
 ]
 TableName = Annotated[
-    str, typer.Option("--table", metavar="NAME", help="Of an Iceberg table in its catalog.")
+    str, Option("--table", metavar="NAME", help="Of an Iceberg table in its catalog.")
 ]
 Packages = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--package",
         metavar="GROUP:ARTIFACT:VERSION",
         help="Another jar, such as a catalog's or a store's; repeatable.",

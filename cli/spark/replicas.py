@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Exit, Option
 from ..log.folders import CLEAN, DAMAGED, Folders, existing, leave_unreadable, plural
 from .options import Master, PyFiles, SparkConf, Submission, session, shown_progress
 
@@ -19,17 +18,17 @@ def verify_replicas(
     folders: Folders,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only this topic; repeatable."),
+        Option("--topic", metavar="TOPIC", help="Only this topic; repeatable."),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option(min=1, help="How many replicas each partition must have.")
+        int | None, Option(min=1, help="How many replicas each partition must have.")
     ] = None,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Compare each record, also where checksums are the same."),
+        Option("--deep", help="Compare each record, also where checksums are the same."),
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Brokers are running: what they write may differ.")
+        bool, Option("--live", help="Brokers are running: what they write may differ.")
     ] = False,
     master: Master = "local[*]",
     py_files: PyFiles = None,
@@ -72,7 +71,7 @@ def verify_replicas(
         show_json([report.as_json()])
     else:
         _show(report)
-    raise typer.Exit(CLEAN if report.is_clean else DAMAGED)
+    raise Exit(CLEAN if report.is_clean else DAMAGED)
 
 
 def _show(report: ReplicaReport) -> None:

@@ -7,27 +7,26 @@ import binascii
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ...common.acl import parse_principal
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
 from ..common.times import format_time, parse_duration_ms
+from ..declarations import CommandGroup, Option
 
 if TYPE_CHECKING:
     from ...client.admin.token_admin import SecretToken
     from ...client.client import KafkaClient
     from ...common.delegation_token import DelegationToken
 
-app = typer.Typer(
+app = CommandGroup(
     help="Make, list, renew and end delegation tokens, with which others log in as you.",
 )
 
 TokenHmac = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--hmac",
         envvar="ODRADEK_TOKEN_HMAC",
         metavar="TEXT",
@@ -41,7 +40,7 @@ TokenHmac = Annotated[
 def list_tokens(
     owner: Annotated[
         list[str] | None,
-        typer.Option("--owner", metavar="PRINCIPAL", help="Only of these; repeatable."),
+        Option("--owner", metavar="PRINCIPAL", help="Only of these; repeatable."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -78,15 +77,15 @@ def list_tokens(
 def create_token(
     owner: Annotated[
         str | None,
-        typer.Option(metavar="PRINCIPAL", help="Whom it logs in; else you. Needs CreateTokens."),
+        Option(metavar="PRINCIPAL", help="Whom it logs in; else you. Needs CreateTokens."),
     ] = None,
     renewer: Annotated[
         list[str] | None,
-        typer.Option("--renewer", metavar="PRINCIPAL", help="Who else may renew it; repeatable."),
+        Option("--renewer", metavar="PRINCIPAL", help="Who else may renew it; repeatable."),
     ] = None,
     max_lifetime: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Such as 7d; else the broker's."),
+        Option(metavar="DURATION", help="Such as 7d; else the broker's."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -124,7 +123,7 @@ def create_token(
 def renew_token(
     hmac: TokenHmac = None,
     period: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="From now on, such as 1d.")
+        str | None, Option(metavar="DURATION", help="From now on, such as 1d.")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -151,7 +150,7 @@ def renew_token(
 def expire_token(
     hmac: TokenHmac = None,
     after: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="From now on, such as 10m; else at once.")
+        str | None, Option(metavar="DURATION", help="From now on, such as 10m; else at once.")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,

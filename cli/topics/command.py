@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from ...common.sentinels import (
     EARLIEST_TIMESTAMP,
     INT16_MAX,
@@ -19,6 +17,7 @@ from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_
 from ..common.errors import fail
 from ..common.known_settings import require_known
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 from .partition_names import require_topic
 
 if TYPE_CHECKING:
@@ -26,17 +25,15 @@ if TYPE_CHECKING:
     from ...client.client import KafkaClient
     from ...client.metadata.cluster import TopicInfo
 
-app = typer.Typer(
+app = CommandGroup(
     help="List, create, describe, change and delete topics.",
 )
 
-TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
-TopicName = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+TopicNames = Annotated[list[str], Argument(metavar="TOPIC", show_default=False)]
+TopicName = Annotated[str, Argument(metavar="TOPIC", show_default=False)]
 Configs = Annotated[
     list[str] | None,
-    typer.Option(
-        "--config", "-c", metavar="KEY=VALUE", help="A topic setting; may be given repeatedly."
-    ),
+    Option("--config", "-c", metavar="KEY=VALUE", help="A topic setting; may be given repeatedly."),
 ]
 
 
@@ -55,7 +52,7 @@ class TopicState(NamedTuple):
 def list_topics(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
-    internal: Annotated[bool, typer.Option("--internal", help="Also internal topics.")] = False,
+    internal: Annotated[bool, Option("--internal", help="Also internal topics.")] = False,
     json_output: JsonOutput = False,
 ) -> None:
     """List the topics, with their partitions and how many records they hold.
@@ -95,17 +92,15 @@ def create_topics(
     topics: TopicNames,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, max=INT32_MAX, show_default="the broker's"),
+        Option("--partitions", "-p", min=1, max=INT32_MAX, show_default="the broker's"),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option(
-            "--replication-factor", "-r", min=1, max=INT16_MAX, show_default="the broker's"
-        ),
+        Option("--replication-factor", "-r", min=1, max=INT16_MAX, show_default="the broker's"),
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that exists is left as it is.")
+        bool, Option("--if-not-exists", help="A topic that exists is left as it is.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -163,7 +158,7 @@ def describe_topics(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
     all_configs: Annotated[
-        bool, typer.Option("--all-configs", help="Also the settings that are defaults.")
+        bool, Option("--all-configs", help="Also the settings that are defaults.")
     ] = False,
     json_output: JsonOutput = False,
 ) -> None:
@@ -217,7 +212,7 @@ def describe_topics(
 def delete_topics(
     topics: TopicNames,
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A topic that does not exist is no error.")
+        bool, Option("--if-exists", help="A topic that does not exist is no error.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -249,9 +244,7 @@ def delete_topics(
 @app.command("add-partitions")
 def add_partitions(
     topic: TopicName,
-    to: Annotated[
-        int, typer.Option("--to", min=1, max=INT32_MAX, help="How many it shall have in all.")
-    ],
+    to: Annotated[int, Option("--to", min=1, max=INT32_MAX, help="How many it shall have in all.")],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -279,7 +272,7 @@ def alter_topic(
     config: Configs = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Back to the broker's default; repeatable."),
+        Option("--unset", metavar="KEY", help="Back to the broker's default; repeatable."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,

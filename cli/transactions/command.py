@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.show import JsonOutput, note, show_json, show_table
 from ..common.times import parse_duration_ms
+from ..declarations import Argument, CommandGroup, Option
 from ..topics.partition_names import existing_partitions, parse_one_partition
 from .shown import (
     HANGING,
@@ -32,16 +31,16 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 
-app = typer.Typer(
+app = CommandGroup(
     help="List and describe transactions, find those that hang, and end them.",
 )
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID", show_default=False)]
-Id = Annotated[str, typer.Argument(metavar="ID", show_default=False)]
-Partition = Annotated[str, typer.Argument(metavar="TOPIC:PARTITION", show_default=False)]
+Ids = Annotated[list[str], Argument(metavar="ID", show_default=False)]
+Id = Annotated[str, Argument(metavar="ID", show_default=False)]
+Partition = Annotated[str, Argument(metavar="TOPIC:PARTITION", show_default=False)]
 BrokerId = Annotated[
     int | None,
-    typer.Option("--broker-id", metavar="ID", help="Ask this replica; else who leads."),
+    Option("--broker-id", metavar="ID", help="Ask this replica; else who leads."),
 ]
 
 
@@ -49,18 +48,18 @@ BrokerId = Annotated[
 def list_transactions(
     state: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only in these, such as Ongoing; repeat, or use commas."),
+        Option(metavar="NAME", help="Only in these, such as Ongoing; repeat, or use commas."),
     ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option(metavar="N", help="Only of these producers; repeatable.")
+        list[int] | None, Option(metavar="N", help="Only of these producers; repeatable.")
     ] = None,
     longer_than: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Only open for longer than this, such as 90s."),
+        Option(metavar="DURATION", help="Only open for longer than this, such as 90s."),
     ] = None,
     pattern: Annotated[
         str | None,
-        typer.Option(metavar="REGEX", help="Only ids that match this expression as a whole."),
+        Option(metavar="REGEX", help="Only ids that match this expression as a whole."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -135,7 +134,7 @@ def describe_transactions(
 
 @app.command("describe-producers")
 def describe_producers(
-    partitions: Annotated[list[str], typer.Argument(metavar="TOPIC[:0,1]", show_default=False)],
+    partitions: Annotated[list[str], Argument(metavar="TOPIC[:0,1]", show_default=False)],
     broker_id: BrokerId = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -178,11 +177,11 @@ def describe_producers(
 @app.command("find-hanging")
 def find_hanging(
     partitions: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC[:0,1]]", show_default=False)
+        list[str] | None, Argument(metavar="[TOPIC[:0,1]]", show_default=False)
     ] = None,
     max_transaction_timeout: Annotated[
         int,
-        typer.Option(
+        Option(
             "--max-transaction-timeout",
             min=0,
             metavar="MINUTES",
@@ -246,15 +245,13 @@ def abort(
     partition: Partition,
     start_offset: Annotated[
         int | None,
-        typer.Option(
-            min=0, metavar="N", help="Where the transaction begins, as find-hanging says."
-        ),
+        Option(min=0, metavar="N", help="Where the transaction begins, as find-hanging says."),
     ] = None,
     producer_id: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Instead, with the two epochs.")
+        int | None, Option(min=0, metavar="N", help="Instead, with the two epochs.")
     ] = None,
-    producer_epoch: Annotated[int | None, typer.Option(min=0, metavar="N")] = None,
-    coordinator_epoch: Annotated[int | None, typer.Option(metavar="N")] = None,
+    producer_epoch: Annotated[int | None, Option(min=0, metavar="N")] = None,
+    coordinator_epoch: Annotated[int | None, Option(metavar="N")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:

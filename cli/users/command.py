@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
-import typer
-
 from ..common.client_settings import CommandConfig
 from ..common.connection import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, with_client
 from ..common.errors import fail
 from ..common.running import run_async
 from ..common.show import JsonOutput, note, show_json, show_table
+from ..declarations import Argument, CommandGroup, Option
 
 if TYPE_CHECKING:
     from ...client.client import KafkaClient
@@ -25,14 +24,14 @@ MECHANISMS = ("SCRAM-SHA-256", DEFAULT_MECHANISM)
 DEFAULT_ITERATIONS = 4096
 ITERATIONS_MAX = 16_384
 
-app = typer.Typer(
+app = CommandGroup(
     help="List, add and remove the users who log in by SCRAM.",
 )
 
-UserName = Annotated[str, typer.Argument(metavar="USER", show_default=False)]
+UserName = Annotated[str, Argument(metavar="USER", show_default=False)]
 DataDir = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--data-dir",
         metavar="DIR",
         help="The users in this folder, in place of a broker's: its data folder, or what its "
@@ -41,7 +40,7 @@ DataDir = Annotated[
 ]
 Mechanisms = Annotated[
     list[str] | None,
-    typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable."),
+    Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable."),
 ]
 
 
@@ -102,7 +101,7 @@ def add_user(
     mechanism: Mechanisms = None,
     iterations: Annotated[
         int,
-        typer.Option(
+        Option(
             min=DEFAULT_ITERATIONS,
             max=ITERATIONS_MAX,
             help="How often the password is hashed: what guessing it costs.",
@@ -110,7 +109,7 @@ def add_user(
     ] = DEFAULT_ITERATIONS,
     password: Annotated[
         str | None,
-        typer.Option(
+        Option(
             envvar="ODRADEK_USER_PASSWORD",
             metavar="TEXT",
             help="Others on the machine can read a command line: leave it out to type the "

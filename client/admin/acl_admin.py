@@ -24,6 +24,24 @@ from .admin import Outcome, require_success
 MemberT = TypeVar("MemberT", bound=IntEnum)
 
 
+def creation_of(acls: Iterable[AclBinding]) -> messages.CreateAclsRequest:
+    """The request that adds ACLs."""
+    return messages.CreateAclsRequest(
+        creations=[
+            messages.CreateAclsRequest.AclCreation(
+                resource_type=pattern.resource_type,
+                resource_name=pattern.name,
+                resource_pattern_type=pattern.pattern_type,
+                principal=entry.principal,
+                host=entry.host,
+                operation=entry.operation,
+                permission_type=entry.permission,
+            )
+            for pattern, entry in acls
+        ]
+    )
+
+
 class AclAdmin:
     """Administers ACLs through a client.
 
@@ -75,20 +93,8 @@ class AclAdmin:
             ClientError: no broker could be reached.
         """
         given = list(acls)
-        creations = [
-            messages.CreateAclsRequest.AclCreation(
-                resource_type=pattern.resource_type,
-                resource_name=pattern.name,
-                resource_pattern_type=pattern.pattern_type,
-                principal=entry.principal,
-                host=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission,
-            )
-            for pattern, entry in given
-        ]
         answer: messages.CreateAclsResponse = await self._client.send_to_any(
-            messages.CreateAclsRequest(creations=creations), timeout_ms=self._timeout_ms
+            creation_of(given), timeout_ms=self._timeout_ms
         )
         require_success(
             Outcome(f"the ACL of {acl.entry.principal}", each.error_code, each.error_message)

@@ -12,11 +12,12 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from ...common.errors import ErrorCode
+from ...common.named_tuple import NamedTuple
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ProtocolError

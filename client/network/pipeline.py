@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...common.errors import ErrorCode
+from ...common.named_tuple import NamedTuple
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
 from ...protocol.errors import ProtocolError

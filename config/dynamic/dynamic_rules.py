@@ -206,7 +206,7 @@ def _check_thread_count(name: str, before: int, after: int) -> None:
 
 
 def _advertised(config: BrokerConfig) -> tuple[Listener, ...]:
-    return advertise(config.listeners, config.advertised_listeners, {}, "")
+    return advertise(config.listeners, config.advertised_listeners, {}, str)
 
 
 def _names(listeners: Mapping[str, str]) -> str:

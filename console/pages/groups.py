@@ -150,11 +150,14 @@ async def _plan(
     context: ConsoleContext, progress: GroupProgress, form: Parameters
 ) -> tuple[ResetRule, Mapping[tuple[str, int], PlannedOffset]]:
     topic = form.text("topic")
-    snapshot = await context.cluster.snapshot()
+    # What changes a group asks the cluster itself: a snapshot may not have a new topic yet.
+    topics = await context.admin.describe_topics({each.topic for each in progress.partitions})
     partitions = [
         (each.topic, each.partition)
         for each in progress.partitions
-        if topic in ("", each.topic) and each.topic in snapshot.topics
+        if topic in ("", each.topic)
+        and each.topic in topics
+        and each.partition in topics[each.topic].partitions
     ]
     committed = {
         (each.topic, each.partition): each.committed

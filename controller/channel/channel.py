@@ -8,10 +8,11 @@ gone. The broker's epoch in them keeps one meant for a broker's former life from
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ...common.errors import ErrorCode
 from ...common.live_broker import LiveBroker
+from ...common.named_tuple import NamedTuple
 from ...common.partition_state import PartitionState, StoppedReplica
 from ...common.topic_partition import TopicPartition
 

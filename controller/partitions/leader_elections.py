@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from ...common.error_texts import default_error
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ...metadata_store.errors import MetadataStoreError
 from ...runtime.long_work import run_at_pace

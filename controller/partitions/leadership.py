@@ -7,8 +7,8 @@ state, or None where there is nobody to elect.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ...common.partition_state import LeaderAndIsr
 from ...metadata_store import znodes
 from ...metadata_store.errors import BadVersion, NodeExists, NoNode

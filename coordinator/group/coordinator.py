@@ -67,7 +67,6 @@ logger = logging.getLogger(__name__)
 NO_OFFSETS = GroupOffsets()
 """What a group that is not known has committed."""
 
-DEAD_STATES = (ClassicGroupState.DEAD, ConsumerGroupState.DEAD, StreamsGroupState.DEAD)
 EMPTY_STATES = (ClassicGroupState.EMPTY, ConsumerGroupState.EMPTY, StreamsGroupState.EMPTY)
 
 FetchCallback = Callable[[ErrorCode, GroupOffsets], None]
@@ -374,7 +373,7 @@ class GroupCoordinator:
         known = group
 
         def settled() -> None:
-            if known.state in DEAD_STATES:
+            if known.is_dead:
                 respond(ErrorCode.NOT_COORDINATOR, NO_OFFSETS)
             else:
                 respond(ErrorCode.NONE, known.offsets)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import ZERO_UUID
 from ...protocol import internal as schemas  # a schema is imported at its first use
+from ...protocol.codec.layout import STRING_BYTES_MAX
 from ...protocol.codec.message import Message
-from ...protocol.codec.wire import STRING_BYTES_MAX
 from ...protocol.errors import EncodeError
 from ...protocol.internal import find_message
 from ...protocol.internal.versioned import (

@@ -14,7 +14,7 @@ import struct
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
-from ...protocol.codec.wire import STRING_BYTES_MAX
+from ...protocol.codec.layout import STRING_BYTES_MAX
 from ...protocol.errors import ProtocolError
 from ...protocol.internal import find_message
 from ...protocol.internal.versioned import TRANSACTION_STATE, decode_record, decode_versioned

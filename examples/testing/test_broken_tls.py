@@ -3,7 +3,7 @@
 `@pytest.mark.kafka(tls=True)` makes a broker with certificates of its own, and
 `kafka.client_settings()` has what a client needs for it; leave something out, and it must fail.
 
-    pip install "odradek[tls]" pytest confluent-kafka
+    pip install "odradek[tls]" pytest confluent-kafka    # after odradek, as README.md says
     pytest test_broken_tls.py
 """
 

@@ -4,7 +4,7 @@ The members of a share group (KIP-932) work on single records. One that a member
 since it holds it for too long, comes again, to it or to another. `share.delivery.count.limit`, 5
 unless the group says otherwise, bounds that: a record that nobody can process holds up nobody.
 
-    pip install odradek pytest "confluent-kafka>=2.16"
+    pip install pytest "confluent-kafka>=2.16"    # and odradek, as README.md says
     pytest test_delivery_limit.py
 """
 

@@ -3,7 +3,7 @@
 A producer that tries again writes the record twice, unless it numbers its records
 (`enable_idempotence`): then the broker knows the second attempt for what it is.
 
-    pip install odradek pytest kafka-python
+    pip install pytest kafka-python    # and odradek, as README.md says
     pytest test_duplicates.py
 """
 

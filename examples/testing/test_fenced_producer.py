@@ -3,7 +3,7 @@
 That is what happens to one that was thought dead and comes back. Its transaction must not be
 committed, and it has to stop, not to try again.
 
-    pip install odradek pytest confluent-kafka
+    pip install pytest confluent-kafka    # and odradek, as README.md says
     pytest test_fenced_producer.py
 """
 

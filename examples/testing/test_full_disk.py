@@ -2,7 +2,7 @@
 
 Does your producer report what was not written, and can it be used again afterwards?
 
-    pip install odradek pytest confluent-kafka
+    pip install pytest confluent-kafka    # and odradek, as README.md says
     pytest test_full_disk.py
 """
 

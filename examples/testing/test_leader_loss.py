@@ -3,7 +3,7 @@
 Three brokers, each a process. What was confirmed must be there afterwards, and the producer must
 go on with the new leader by itself.
 
-    pip install odradek pytest confluent-kafka
+    pip install pytest confluent-kafka    # and odradek, as README.md says
     pytest test_leader_loss.py
 """
 

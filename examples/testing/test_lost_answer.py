@@ -3,7 +3,7 @@
 The answer to a Produce is lost: the broker handles it, and closes the connection instead of
 answering. Does your producer try again, so that the order is not given up as failed?
 
-    pip install odradek pytest kafka-python
+    pip install pytest kafka-python    # and odradek, as README.md says
     pytest test_lost_answer.py
 """
 

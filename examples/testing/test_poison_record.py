@@ -3,7 +3,7 @@
 Two kinds: a value that is not what it should be, which stays in the topic; and bytes that were
 damaged on their way, which are there unharmed when they are fetched again.
 
-    pip install odradek pytest confluent-kafka
+    pip install pytest confluent-kafka    # and odradek, as README.md says
     pytest test_poison_record.py
 """
 

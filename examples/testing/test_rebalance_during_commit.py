@@ -3,7 +3,7 @@
 While your consumer works on records, the group moves on without it, so the commit fails. The
 records come again, to this consumer or another: is the work done twice without harm?
 
-    pip install odradek pytest kafka-python
+    pip install pytest kafka-python    # and odradek, as README.md says
     pytest test_rebalance_during_commit.py
 """
 

@@ -4,7 +4,7 @@ In a consumer group one member reads a partition, and the others wait. In a shar
 each record goes to one of the members, so that as many work at once as there are. It is accepted by
 the one that has it; what a member holds when it goes is handed to another.
 
-    pip install odradek pytest "confluent-kafka>=2.16"
+    pip install pytest "confluent-kafka>=2.16"    # and odradek, as README.md says
     pytest test_shared_work.py
 """
 

@@ -2,7 +2,7 @@
 
 Does your code give up in time, and say so? And does it bear a broker that is merely slow?
 
-    pip install odradek pytest kafka-python
+    pip install pytest kafka-python    # and odradek, as README.md says
     pytest test_slow_broker.py
 """
 

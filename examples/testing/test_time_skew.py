@@ -3,7 +3,7 @@
 A broker does not take records from the future, so a client cannot write to one whose clock is
 behind. One whose clock is ahead finds old what was written just now: a week's retention is over.
 
-    pip install odradek pytest kafka-python
+    pip install pytest kafka-python    # and odradek, as README.md says
     pytest test_time_skew.py
 """
 

@@ -131,6 +131,7 @@ class EmbeddedStore(MetadataStore):
         Raises:
             StoreUnreachable: the file is no store, or another process keeps it locked.
         """
+        self._give_up_session()
         self._locks.release(remove=True)
         self._file.close()
         try:

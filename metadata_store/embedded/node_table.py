@@ -67,10 +67,13 @@ Paths = set[str]
 
 
 def is_durable(operation: Operation) -> bool:
-    """Whether what it changes must outlive a crash of power: all but what ends with a session."""
-    return not (
-        isinstance(operation, Check) or (isinstance(operation, Create) and operation.ephemeral)
-    )
+    """Whether what it changes must outlive a crash of power.
+
+    That is all but what ends with a session, and what is made again where it is missing.
+    """
+    if isinstance(operation, Create):
+        return not operation.ephemeral and not operation.unsynced
+    return not isinstance(operation, Check)
 
 
 def split_path(path: str) -> tuple[str, str]:

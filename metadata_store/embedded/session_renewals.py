@@ -11,7 +11,8 @@ suspended, or all brokers were, each renews its session before it is missed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from ...common.named_tuple import NamedTuple
 
 
 class SessionRow(NamedTuple):

@@ -102,6 +102,7 @@ class ZooKeeperStore(MetadataStore):
         Raises:
             StoreUnreachable: no server answered in time.
         """
+        self._give_up_session()
         self._watches.clear()
         await self._stop_client()
         self._token = trio.lowlevel.current_trio_token()

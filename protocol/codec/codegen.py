@@ -8,22 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import construct
-from construct import Construct
-
 from ..varints import Buffer
-
-FORMATS = {
-    id(construct.Flag): "?",
-    id(construct.Int8sb): "b",
-    id(construct.Int16sb): "h",
-    id(construct.Int16ub): "H",
-    id(construct.Int32sb): "i",
-    id(construct.Int32ub): "I",
-    id(construct.Int64sb): "q",
-    id(construct.Float64b): "d",
-}
-"""The `struct` format of each construct of fixed width, but for UUIDs."""
+from .layout import FixedLayout, Layout
 
 UUID_FORMAT = "16s"
 BYTES_CODE = "s"
@@ -37,11 +23,9 @@ KEPT_ARRAY_COUNT_MAX = 4096
 """Peers choose the numbers of elements, so not all are kept."""
 
 
-def fixed_format(wire_type: Construct) -> str | None:
-    """The `struct` format of a construct, or None if its width is not fixed."""
-    if isinstance(wire_type, construct.Bytes):
-        return f"{wire_type.length}{BYTES_CODE}"
-    return FORMATS.get(id(wire_type))
+def fixed_format(layout: Layout) -> str | None:
+    """The `struct` format of a value, or None if its width is not fixed."""
+    return layout.form if isinstance(layout, FixedLayout) else None
 
 
 class ArrayCodecs(dict[int, Callable[..., Any]]):

@@ -12,8 +12,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from construct import Construct, Renamed
-
 from ..varints import Buffer, read_unsigned_varint, read_unsigned_varint_rest
 from .codegen import (
     ARRAY_FORMATS,
@@ -41,23 +39,21 @@ from .decoding_failures import (
     too_much,
     unknown_tags,
 )
-from .types import FRESH, UNKNOWN_TAGS, Array, ResolvedStruct
-from .wire import (
-    COMPACT_LENGTH,
+from .layout import (
     STRING_BYTES_MAX,
-    TAGGED_FIELDS,
-    Blob,
-    Presence,
-    RecordsBlob,
-    Repeated,
-    Sized,
-    TaggedFields,
-    Text,
-    bytes_min,
+    ArrayLayout,
+    BlobLayout,
+    Layout,
+    PresenceLayout,
+    RecordsLayout,
+    SizedLayout,
+    TagsLayout,
+    TextLayout,
 )
+from .types import FRESH, UNKNOWN_TAGS, Array, StructLayout
 
 
-def compile_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., Any]:
+def compile_decoder(resolved: StructLayout, limits: Limits) -> Callable[..., Any]:
     """The decoder of a message's version, which refuses what exceeds the limits."""
     source = decoder_source(resolved, limits)
     filename = f"<odradek decoder of {resolved.declaration.name} v{resolved.version}>"
@@ -71,7 +67,7 @@ def compile_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., A
     return source.compile("decode", filename)
 
 
-def compile_stepwise_decoder(resolved: ResolvedStruct, limits: Limits) -> Callable[..., Any]:
+def compile_stepwise_decoder(resolved: StructLayout, limits: Limits) -> Callable[..., Any]:
     """The decoder of a message's version that pauses before each element of an array."""
     filename = f"<odradek stepwise decoder of {resolved.declaration.name} v{resolved.version}>"
     source = decoder_source(resolved, limits, is_long=True, in_steps=True)
@@ -79,7 +75,7 @@ def compile_stepwise_decoder(resolved: ResolvedStruct, limits: Limits) -> Callab
 
 
 def decoder_source(
-    resolved: ResolvedStruct, limits: Limits, *, is_long: bool = False, in_steps: bool = False
+    resolved: StructLayout, limits: Limits, *, is_long: bool = False, in_steps: bool = False
 ) -> Source:
     """The source of the decoder of a message's version, with the objects it names.
 
@@ -95,7 +91,7 @@ def decoder_source(
 
 class _DecoderWriter:
     def __init__(
-        self, resolved: ResolvedStruct, limits: Limits, is_long: bool, in_steps: bool
+        self, resolved: StructLayout, limits: Limits, is_long: bool, in_steps: bool
     ) -> None:
         self.source = source = Source()
         self._pending: list[tuple[str, str]] = []
@@ -181,25 +177,24 @@ class _DecoderWriter:
     def _read_later(self, form: str, target: str) -> None:
         self._pending.append((form, target))
 
-    def _write_struct(self, resolved: ResolvedStruct, value: str) -> None:
+    def _write_struct(self, resolved: StructLayout, value: str) -> None:
         source = self.source
         declaration = resolved.declaration
         value_class = source.constant(declaration.name, declaration)
         source.line(f"{value} = new({value_class})")
         self._write_defaults(resolved, value)
         slots = {field.name: field.slot for field in declaration.fields}
-        for subcon in resolved.subcons:
-            if subcon.name == TAGGED_FIELDS:
-                self._write_tagged_fields(subcon.subcon, value, slots)
-            else:
-                label = f"{declaration.name}.{subcon.name}"
-                self._write_field(subcon.subcon, f"{value}.{slots[subcon.name]}", label)
+        for member in resolved.members:
+            label = f"{declaration.name}.{member.name}"
+            self._write_field(member.layout, f"{value}.{slots[member.name]}", label)
+        if resolved.tags is not None:
+            self._write_tagged_fields(resolved.tags, value, slots)
         self._flush()
 
-    def _write_defaults(self, resolved: ResolvedStruct, value: str) -> None:
+    def _write_defaults(self, resolved: StructLayout, value: str) -> None:
         """Fill the slots that reading does not fill, or not always."""
         source = self.source
-        read = {subcon.name for subcon in resolved.subcons}
+        read = {member.name for member in resolved.members}
         for field in resolved.declaration.fields:
             if field.name in read:
                 continue
@@ -215,23 +210,24 @@ class _DecoderWriter:
             source.line(f"{value}.{field.slot} = {text}")
         source.line(f"{value}.{UNKNOWN_TAGS} = None")
 
-    def _write_field(self, wire_type: Construct, target: str, label: str) -> None:
-        form = fixed_format(wire_type)
+    def _write_field(self, layout: Layout, target: str, label: str) -> None:
+        form = fixed_format(layout)
         if form is not None:
             self._read_later(form, target)
-        elif isinstance(wire_type, Presence):
-            self._write_presence(wire_type, target, label)
-        elif isinstance(wire_type, ResolvedStruct):
+        elif isinstance(layout, PresenceLayout):
+            self._write_presence(layout, target, label)
+        elif isinstance(layout, StructLayout):
             inner = self.source.name("inner")
             self._flush()
-            self._write_struct(wire_type, inner)
+            self._write_struct(layout, inner)
             self.source.line(f"{target} = {inner}")
         else:
-            self._write_sized(wire_type, target, label)
+            assert isinstance(layout, SizedLayout)
+            self._write_sized(layout, target, label)
 
-    def _write_presence(self, wire_type: Presence, target: str, label: str) -> None:
+    def _write_presence(self, layout: PresenceLayout, target: str, label: str) -> None:
         source = self.source
-        if wire_type.tagged:
+        if layout.tagged:
             self._flush()
             source.line("size, position = read_unsigned_varint(buffer, position)")
             head = "if not size:"
@@ -242,51 +238,51 @@ class _DecoderWriter:
         with source.block(head):
             source.line(f"{target} = None")
         with source.block("else:"):
-            self._write_field(wire_type.content, target, label)
+            self._write_field(layout.content, target, label)
             self._flush()
 
-    def _write_sized(self, wire_type: Sized, target: str, label: str) -> None:
+    def _write_sized(self, layout: SizedLayout, target: str, label: str) -> None:
         """A length and its content. `size` is the content's, once it is known to be there."""
         source = self.source
-        if wire_type.length is COMPACT_LENGTH:
+        if layout.length is None:
             self._read_later("B", "size")
             self._flush()
             with source.block("if size > 127:"):
                 source.line("size, position = read_unsigned_varint_rest(buffer, position, size)")
-                if isinstance(wire_type, Text):
+                if isinstance(layout, TextLayout):
                     with source.block(f"if size > {STRING_BYTES_MAX + 1}:"):
                         source.line(f"raise too_long({label!r}, size - 1)")
             missing, correction = "not size", " - 1"
         else:
-            self._read_later(fixed_format(wire_type.length) or "", "size")
+            self._read_later(layout.length, "size")
             self._flush()
             missing, correction = "size < 0", ""
         with source.block(f"if {missing}:"):
-            if not wire_type.nullable:
+            if not layout.nullable:
                 source.line(f"raise bad_length({label!r}, size{correction})")
             else:
                 if not correction:
                     with source.block("if size != -1:"):
                         source.line(f"raise bad_length({label!r}, size)")
                 source.line(f"{target} = None")
-        if wire_type.nullable:
+        if layout.nullable:
             with source.block("else:"):
-                self._write_content(wire_type, target, label, correction)
+                self._write_content(layout, target, label, correction)
         else:
-            self._write_content(wire_type, target, label, correction)
+            self._write_content(layout, target, label, correction)
 
-    def _write_content(self, wire_type: Sized, target: str, label: str, correction: str) -> None:
+    def _write_content(self, layout: SizedLayout, target: str, label: str, correction: str) -> None:
         source = self.source
-        if isinstance(wire_type, Repeated):
-            self._write_elements(wire_type, target, label, correction)
+        if isinstance(layout, ArrayLayout):
+            self._write_elements(layout, target, label, correction)
             return
         source.line(f"stop = position + size{correction}")
         part = "buffer[position:stop]"
-        if isinstance(wire_type, Text):
+        if isinstance(layout, TextLayout):
             part = f'str({part}, "utf-8")' if self._keeps_view else f"{part}.decode()"
-        elif isinstance(wire_type, Blob) and self._keeps_view:
+        elif isinstance(layout, BlobLayout) and self._keeps_view:
             part = f"bytes({part})"
-        if self._is_long and isinstance(wire_type, Text):
+        if self._is_long and isinstance(layout, TextLayout):
             source.line(f"{target} = text = {part}")
             with source.block("if text:"):
                 source.line("budget -= sizeof(text)")
@@ -295,24 +291,24 @@ class _DecoderWriter:
                     source.line(f"raise too_much({label!r})")
         else:
             source.line(f"{target} = {part}")
-            if self._is_long and not isinstance(wire_type, RecordsBlob):
+            if self._is_long and not isinstance(layout, RecordsLayout):
                 too_costly = self._charge("size", f"size // {BLOB_BYTES_PER_NANOSECOND}")
                 with source.block(f"if {too_costly}:"):
                     source.line(f"raise too_much({label!r})")
         source.line("position = stop")
 
     def _write_elements(
-        self, wire_type: Repeated, target: str, label: str, correction: str
+        self, layout: ArrayLayout, target: str, label: str, correction: str
     ) -> None:
         source = self.source
-        element = wire_type.element
-        element_bytes = max(bytes_min(element), 1)
+        element = layout.element
+        element_bytes = max(element.bytes_min, 1)
         times = f" * {element_bytes}" if element_bytes > 1 else ""
         if correction:
             source.line("size -= 1")
         condition, arguments = f"size{times} > end - position", "size, end - position"
         if self._is_charged:
-            cost = cost_of_element(wire_type, is_long=self._is_long)
+            cost = cost_of_element(layout, is_long=self._is_long)
             memory_bytes = f"size * {cost.memory_bytes}"
             if self._is_long:
                 memory_bytes += f" + {LIST.memory_bytes}"
@@ -331,7 +327,7 @@ class _DecoderWriter:
         with source.block("for _ in range(size):"):
             if self._in_steps:
                 source.line("yield")
-            if isinstance(element, ResolvedStruct):
+            if isinstance(element, StructLayout):
                 value = source.name("value")
                 self._write_struct(element, value)
                 source.line(f"{items}.append({value})")
@@ -340,7 +336,7 @@ class _DecoderWriter:
                 self._flush()
                 source.line(f"{items}.append(item)")
 
-    def _write_tagged_fields(self, tagged: TaggedFields, value: str, slots: dict[str, str]) -> None:
+    def _write_tagged_fields(self, tagged: TagsLayout, value: str, slots: dict[str, str]) -> None:
         source = self.source
         self._read_later("B", "size")
         self._flush()
@@ -382,7 +378,7 @@ class _DecoderWriter:
                 branch = "if"
                 for number, field in tagged.fields.items():
                     with source.block(f"{branch} {tag} == {number}:"):
-                        self._write_field(field.subcon, f"{value}.{slots[field.name]}", field.name)
+                        self._write_field(field.layout, f"{value}.{slots[field.name]}", field.name)
                         self._flush()
                     branch = "elif"
                 with source.block("else:"):
@@ -396,11 +392,9 @@ class _DecoderWriter:
                 source.line(f"{value}.{UNKNOWN_TAGS} = {unknown}")
 
 
-def _holds_records(wire_type: Construct) -> bool:
-    if isinstance(wire_type, Renamed):
-        return _holds_records(wire_type.subcon)
-    if isinstance(wire_type, ResolvedStruct):
-        return any(_holds_records(subcon) for subcon in wire_type.subcons)
-    if isinstance(wire_type, Repeated):
-        return _holds_records(wire_type.element)
-    return isinstance(wire_type, RecordsBlob)
+def _holds_records(layout: Layout) -> bool:
+    if isinstance(layout, StructLayout):
+        return any(_holds_records(member.layout) for member in layout.members)
+    if isinstance(layout, ArrayLayout):
+        return _holds_records(layout.element)
+    return isinstance(layout, RecordsLayout)

@@ -21,14 +21,20 @@ so may responses, and records of internal topics: they come from who is trusted 
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
-from construct import Construct, Renamed
-
+from ...common.named_tuple import NamedTuple
 from ..api_keys import ApiKey
 from .codegen import ARRAY_FORMATS, BYTES_CODE, fixed_format
-from .types import Array, ResolvedStruct
-from .wire import Presence, RecordsBlob, Repeated, TaggedFields, Text, bytes_min
+from .layout import (
+    ArrayLayout,
+    Layout,
+    PresenceLayout,
+    RecordsLayout,
+    TagsLayout,
+    TextLayout,
+)
+from .types import Array, StructLayout
 
 TEXT_BYTES_PER_BYTE = 4
 """What a string takes for each byte of its content, at the most."""
@@ -124,35 +130,35 @@ ELEMENT_NANOSECONDS = 40
 PLAIN_ELEMENT_NANOSECONDS = 40
 
 
-def cost_of(wire_type: Construct) -> Cost:
+def cost_of(layout: Layout) -> Cost:
     """What a value of a type takes; elements of arrays and unknown tags are charged apart."""
-    form = fixed_format(wire_type)
+    form = fixed_format(layout)
     if form is not None:
         if form.endswith(BYTES_CODE):
-            return Cost(BYTES_OBJECT_BYTES + int(wire_type.length), FIXED_NANOSECONDS)
+            return Cost(BYTES_OBJECT_BYTES + layout.bytes_min, FIXED_NANOSECONDS)
         return Cost(MEMORY_OF[form], FIXED_NANOSECONDS)
-    if isinstance(wire_type, Renamed):
-        return cost_of(wire_type.subcon)
-    if isinstance(wire_type, Presence):
-        return cost_of(wire_type.content).plus(0, PRESENCE_NANOSECONDS)
-    if isinstance(wire_type, ResolvedStruct):
-        return _cost_of_struct(wire_type)
-    if isinstance(wire_type, TaggedFields):
+    if isinstance(layout, PresenceLayout):
+        return cost_of(layout.content).plus(0, PRESENCE_NANOSECONDS)
+    if isinstance(layout, StructLayout):
+        return _cost_of_struct(layout)
+    if isinstance(layout, TagsLayout):
         return Cost(0, TAGGED_FIELDS_NANOSECONDS)
-    if isinstance(wire_type, Repeated):
+    if isinstance(layout, ArrayLayout):
         return LIST
-    if isinstance(wire_type, Text):
+    if isinstance(layout, TextLayout):
         return TEXT
-    return RECORDS_COST if isinstance(wire_type, RecordsBlob) else BLOB
+    return RECORDS_COST if isinstance(layout, RecordsLayout) else BLOB
 
 
-def _cost_of_struct(resolved: ResolvedStruct) -> Cost:
+def _cost_of_struct(resolved: StructLayout) -> Cost:
     value_class: Any = resolved.declaration
     total = Cost(sys.getsizeof(object.__new__(value_class)), STRUCT_NANOSECONDS)
     read = set()
-    for subcon in resolved.subcons:
-        read.add(subcon.name)
-        total = total.plus(*cost_of(subcon))
+    for member in resolved.members:
+        read.add(member.name)
+        total = total.plus(*cost_of(member.layout))
+    if resolved.tags is not None:
+        total = total.plus(*cost_of(resolved.tags))
     for field in resolved.declaration.fields:
         if field.name not in read:
             makes_list = isinstance(field.type, Array) and field.default is not None
@@ -160,7 +166,7 @@ def _cost_of_struct(resolved: ResolvedStruct) -> Cost:
     return total
 
 
-def cost_of_element(array: Repeated, *, is_long: bool) -> Cost:
+def cost_of_element(array: ArrayLayout, *, is_long: bool) -> Cost:
     """What each element of an array is charged.
 
     Args:
@@ -176,25 +182,23 @@ def cost_of_element(array: Repeated, *, is_long: bool) -> Cost:
         cost = cost_of(element).plus(LIST_SLOT_BYTES, ELEMENT_NANOSECONDS)
     if is_long:
         return cost.plus(-_bytes_charged_apart(element), 0)
-    return cost.plus(-TEXT_BYTES_PER_BYTE * bytes_min(element), 0)
+    return cost.plus(-TEXT_BYTES_PER_BYTE * element.bytes_min, 0)
 
 
-def _bytes_charged_apart(wire_type: Construct) -> int:
+def _bytes_charged_apart(layout: Layout) -> int:
     """What of a type's cost is charged where its strings and arrays are read."""
-    if isinstance(wire_type, Renamed):
-        return _bytes_charged_apart(wire_type.subcon)
-    if isinstance(wire_type, Presence):
-        return _bytes_charged_apart(wire_type.content)
-    if isinstance(wire_type, ResolvedStruct):
-        return sum(map(_bytes_charged_apart, wire_type.subcons))
-    if isinstance(wire_type, Repeated):
+    if isinstance(layout, PresenceLayout):
+        return _bytes_charged_apart(layout.content)
+    if isinstance(layout, StructLayout):
+        return sum(_bytes_charged_apart(member.layout) for member in layout.members)
+    if isinstance(layout, ArrayLayout):
         return LIST.memory_bytes
-    return TEXT.memory_bytes if isinstance(wire_type, Text) else 0
+    return TEXT.memory_bytes if isinstance(layout, TextLayout) else 0
 
 
-def cost_of_tag(tagged: TaggedFields) -> Cost:
+def cost_of_tag(tagged: TagsLayout) -> Cost:
     """What each tagged field that is there is charged, known or not."""
-    costs = [UNKNOWN_TAG, *map(cost_of, tagged.fields.values())]
+    costs = [UNKNOWN_TAG, *(cost_of(field.layout) for field in tagged.fields.values())]
     return Cost(max(cost.memory_bytes for cost in costs), max(cost.nanoseconds for cost in costs))
 
 

@@ -12,25 +12,20 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import construct
-from construct import Construct
-
 from ..errors import EncodeError
 from ..varints import encode_unsigned_varint, encode_unsigned_varint_rest
 from .codegen import ARRAY_FORMATS, UUID_FORMAT, Source, array_codecs, fixed_format
-from .interpreter import container_of
-from .types import FRESH, UNKNOWN_TAGS, Array, Field, ResolvedStruct, StructType
-from .wire import (
-    COMPACT_LENGTH,
+from .layout import (
     STRING_BYTES_MAX,
-    TAGGED_FIELDS,
-    Presence,
-    RecordsBlob,
-    Repeated,
-    Sized,
-    TaggedFields,
-    Text,
+    ArrayLayout,
+    Layout,
+    PresenceLayout,
+    RecordsLayout,
+    SizedLayout,
+    TagsLayout,
+    TextLayout,
 )
+from .types import FRESH, UNKNOWN_TAGS, Array, Field, StructLayout, StructType
 
 BYTE = [bytes([value]) for value in range(256)]
 
@@ -39,7 +34,7 @@ PARTS_PER_BUFFER = 4_000
 """An encoder that works in steps joins so many parts, or a few more, to a buffer."""
 
 
-def compile_encoder(resolved: ResolvedStruct, *, in_steps: bool = False) -> Callable[..., Any]:
+def compile_encoder(resolved: StructLayout, *, in_steps: bool = False) -> Callable[..., Any]:
     """The encoder of a message's version.
 
     Args:
@@ -52,7 +47,7 @@ def compile_encoder(resolved: ResolvedStruct, *, in_steps: bool = False) -> Call
     return source.compile("encode", f"<odradek {kind} of {name}>")
 
 
-def encoder_source(resolved: ResolvedStruct, *, in_steps: bool = False) -> Source:
+def encoder_source(resolved: StructLayout, *, in_steps: bool = False) -> Source:
     """The source of the encoder of a message's version, with the objects it names."""
     return _EncoderWriter(resolved, in_steps).source
 
@@ -93,11 +88,19 @@ def tagged_fields_rest(
     return encoded[0], bytes(encoded[1:])
 
 
-def unencodable(resolved: ResolvedStruct, value: Any, error: Exception) -> EncodeError:
+def unencodable(resolved: StructLayout, value: Any, error: Exception) -> EncodeError:
     """The error for a value that the generated encoder failed on, naming the place."""
     name = f"{resolved.declaration.name} v{resolved.version}"
     try:
-        resolved.build(container_of(value, resolved))
+        import construct  # as the others of these, for this alone of all that serves
+
+        from .interpreter import container_of
+        from .wire import struct_of
+    except (ImportError, OSError):  # no descriptors are left
+        return EncodeError(f"{name} cannot be encoded: {error}")
+    plain = struct_of(resolved)
+    try:
+        plain.build(container_of(value, plain))
     except EncodeError as found:
         return found
     except construct.ConstructError as found:
@@ -110,7 +113,7 @@ def unencodable(resolved: ResolvedStruct, value: Any, error: Exception) -> Encod
 
 
 class _EncoderWriter:
-    def __init__(self, resolved: ResolvedStruct, in_steps: bool) -> None:
+    def __init__(self, resolved: StructLayout, in_steps: bool) -> None:
         self.source = source = Source()
         self._in_steps = in_steps
         self._version = resolved.version
@@ -161,17 +164,16 @@ class _EncoderWriter:
     def _write_later(self, form: str, expression: str) -> None:
         self._pending.append((form, expression))
 
-    def _write_struct(self, resolved: ResolvedStruct, value: str) -> None:
+    def _write_struct(self, resolved: StructLayout, value: str) -> None:
         declaration = resolved.declaration
         self._write_checks(resolved, value)
-        for subcon in resolved.subcons:
-            if subcon.name == TAGGED_FIELDS:
-                self._write_tagged_fields(subcon.subcon, declaration, value)
-            else:
-                self._write_field(subcon.subcon, f"{value}.{subcon.name}")
+        for member in resolved.members:
+            self._write_field(member.layout, f"{value}.{member.name}")
+        if resolved.tags is not None:
+            self._write_tagged_fields(resolved.tags, declaration, value)
         self._flush()
 
-    def _write_checks(self, resolved: ResolvedStruct, value: str) -> None:
+    def _write_checks(self, resolved: StructLayout, value: str) -> None:
         """Refuse what is set though this version lacks it."""
         source = self.source
         declaration = resolved.declaration
@@ -180,7 +182,7 @@ class _EncoderWriter:
                 with source.block(f"if {self._is_set(field, value)}:"):
                     label = f"{declaration.name}.{field.name}"
                     source.line(f"raise not_carried({label!r}, {self._version})")
-        if not any(subcon.name == TAGGED_FIELDS for subcon in resolved.subcons):
+        if resolved.tags is None:
             with source.block(f"if {value}.{UNKNOWN_TAGS}:"):
                 source.line(f"raise no_tags({declaration.name!r}, {self._version})")
 
@@ -200,72 +202,73 @@ class _EncoderWriter:
             return f"{target} != {field.default!r}"
         return f"{target} != {self.source.constant(f'DEFAULT_{field.name}', field.default)}"
 
-    def _write_field(self, wire_type: Construct, target: str) -> None:
-        form = fixed_format(wire_type)
+    def _write_field(self, layout: Layout, target: str) -> None:
+        form = fixed_format(layout)
         if form == UUID_FORMAT:
             # Packing would fill up or cut off bytes of another length.
             self._write_later(form, f"{target} if len({target}) == 16 else bad_uuid()")
         elif form is not None:
             self._write_later(form, target)
-        elif isinstance(wire_type, Presence):
-            self._write_presence(wire_type, target)
-        elif isinstance(wire_type, ResolvedStruct):
+        elif isinstance(layout, PresenceLayout):
+            self._write_presence(layout, target)
+        elif isinstance(layout, StructLayout):
             self._flush()
             inner = self.source.name("inner")
             self.source.line(f"{inner} = {target}")
-            self._write_struct(wire_type, inner)
+            self._write_struct(layout, inner)
         else:
-            self._write_sized(wire_type, target)
+            assert isinstance(layout, SizedLayout)
+            self._write_sized(layout, target)
 
-    def _write_presence(self, wire_type: Presence, target: str) -> None:
+    def _write_presence(self, layout: PresenceLayout, target: str) -> None:
         source = self.source
         self._flush()
-        null, present = (r"b'\x00'", r"b'\x01'") if wire_type.tagged else (r"b'\xff'", r"b'\x01'")
+        null, present = (r"b'\x00'", r"b'\x01'") if layout.tagged else (r"b'\xff'", r"b'\x01'")
         with source.block(f"if {target} is None:"):
             source.line(f"{self._append}({null})")
         with source.block("else:"):
             source.line(f"{self._append}({present})")
-            self._write_field(wire_type.content, target)
+            self._write_field(layout.content, target)
             self._flush()
 
-    def _write_sized(self, wire_type: Sized, target: str) -> None:
+    def _write_sized(self, layout: SizedLayout, target: str) -> None:
         source = self.source
         content = source.name("content")
         source.line(f"{content} = {target}")
-        if not wire_type.nullable:
-            self._write_content(wire_type, content)
+        if not layout.nullable:
+            self._write_content(layout, content)
             return
         # What is pending goes out with the length, in either branch.
         pending = list(self._pending)
         with source.block(f"if {content} is None:"):
-            if wire_type.length is COMPACT_LENGTH:
+            if layout.length is None:
                 self._write_later("B", "0")
             else:
-                self._write_later(fixed_format(wire_type.length) or "", "-1")
+                self._write_later(layout.length, "-1")
             self._flush()
         self._pending = pending
         with source.block("else:"):
-            self._write_content(wire_type, content)
+            self._write_content(layout, content)
 
-    def _write_content(self, wire_type: Sized, content: str) -> None:
+    def _write_content(self, layout: SizedLayout, content: str) -> None:
         source = self.source
-        if isinstance(wire_type, Text):
+        if isinstance(layout, TextLayout):
             source.line(f"{content} = {content}.encode()")
-        if wire_type.length is COMPACT_LENGTH:
+        if layout.length is None:
             source.line(f"size = len({content}) + 1")
             self._write_later("B", "size if size < 128 else size & 127 | 128")
             self._flush()
             with source.block("if size > 127:"):
-                if isinstance(wire_type, Text):
+                if isinstance(layout, TextLayout):
                     with source.block(f"if size > {STRING_BYTES_MAX + 1}:"):
                         source.line("raise ValueError('a string is too long')")
                 source.line(f"{self._append}(encode_unsigned_varint_rest(size))")
         else:
-            self._write_later(fixed_format(wire_type.length) or "", f"len({content})")
+            self._write_later(layout.length, f"len({content})")
             self._flush()
-        if isinstance(wire_type, Repeated):
-            self._write_elements(wire_type.element, content)
-        elif isinstance(wire_type, RecordsBlob):
+        if isinstance(layout, ArrayLayout):
+            self._write_elements(layout.element, content)
+        elif isinstance(layout, RecordsLayout):
             with source.block(f"if len({content}):"):
                 source.line("buffers.append(join(parts))")
                 source.line(f"buffers.append({content})")
@@ -273,7 +276,7 @@ class _EncoderWriter:
         else:
             source.line(f"{self._append}({content})")
 
-    def _write_elements(self, element: Construct, items: str) -> None:
+    def _write_elements(self, element: Layout, items: str) -> None:
         source = self.source
         form = fixed_format(element)
         if form is not None and form in ARRAY_FORMATS:
@@ -282,7 +285,7 @@ class _EncoderWriter:
             return
         item = source.name("item")
         with source.block(f"for {item} in {items}:"):
-            if isinstance(element, ResolvedStruct):
+            if isinstance(element, StructLayout):
                 self._write_struct(element, item)
             else:
                 self._write_field(element, item)
@@ -299,9 +302,7 @@ class _EncoderWriter:
                 source.line("parts.clear()")
         source.line("yield")
 
-    def _write_tagged_fields(
-        self, tagged: TaggedFields, declaration: StructType, value: str
-    ) -> None:
+    def _write_tagged_fields(self, tagged: TagsLayout, declaration: StructType, value: str) -> None:
         """The count goes out with what is pending; the tagged fields, if any, after it."""
         source = self.source
         declared = {field.name: field for field in declaration.fields}
@@ -318,7 +319,7 @@ class _EncoderWriter:
             for number, field in tagged.fields.items():
                 with source.block(f"if {conditions[number]}:"):
                     target = f"{value}.{declared[field.name].slot}"
-                    self._write_tagged_field(number, field.subcon, target, known)
+                    self._write_tagged_field(number, field.layout, target, known)
             source.line(
                 f"{first}, {rest} = tagged_fields_rest("
                 f"{known}, {value}.{UNKNOWN_TAGS}, {declaration.name!r})"
@@ -328,16 +329,14 @@ class _EncoderWriter:
         with source.block(f"if {first}:"):
             source.line(f"{self._append}({rest})")
 
-    def _write_tagged_field(
-        self, number: int, wire_type: Construct, target: str, known: str
-    ) -> None:
+    def _write_tagged_field(self, number: int, layout: Layout, target: str, known: str) -> None:
         """One tagged field's bytes, collected apart since its size goes before it."""
         source = self.source
         outer_pending, outer_append = self._pending, self._append
         inner = source.name("tagged_parts")
         self._pending, self._append = [], f"{inner}.append"
         source.line(f"{inner} = []")
-        self._write_field(wire_type, target)
+        self._write_field(layout, target)
         self._flush()
         source.line(f"{known}.append(({number}, join({inner})))")
         self._pending, self._append = outer_pending, outer_append

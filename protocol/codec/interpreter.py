@@ -4,11 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from construct import Construct, Container, Renamed
+from construct import Construct, ConstructError, Container, Renamed
 
-from ..errors import EncodeError
-from .types import UNKNOWN_TAGS, ResolvedStruct, Struct, StructType
-from .wire import TAGGED_FIELDS, UNKNOWN, Presence, RecordsBlob, Repeated, TaggedFields
+from ..errors import EncodeError, ProtocolError
+from ..varints import Buffer
+from .types import UNKNOWN_TAGS, Struct, StructType
+from .wire import (
+    TAGGED_FIELDS,
+    UNKNOWN,
+    Presence,
+    RecordsBlob,
+    Repeated,
+    ResolvedStruct,
+    TaggedFields,
+)
+
+
+def parse(data: Buffer, resolved: ResolvedStruct) -> Struct:
+    """The value in some bytes.
+
+    Raises:
+        ProtocolError: the bytes are no such message.
+    """
+    try:
+        return value_of(resolved.parse(data), resolved)
+    except ConstructError as error:
+        raise ProtocolError(str(error)) from error
+
+
+def build(value: Any, resolved: ResolvedStruct) -> bytes:
+    """A value's bytes.
+
+    Raises:
+        EncodeError: the version cannot carry what the value holds.
+    """
+    try:
+        encoded: bytes = resolved.build(container_of(value, resolved))
+    except ConstructError as error:
+        raise EncodeError(str(error)) from error
+    return encoded
 
 
 def value_of(container: Any, resolved: ResolvedStruct) -> Struct:

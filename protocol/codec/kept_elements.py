@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from typing import Any
 
-import construct
-from construct import Construct
-
+from .codegen import BYTES_CODE
 from .decoder_source import compile_decoder
 from .decoding_budget import limits_of
 from .encoder_source import compile_encoder
+from .layout import ArrayLayout, FixedLayout, Layout, Member, RecordsLayout
 from .message import Decoder, Encoder, MessageType
-from .types import ResolvedStruct, StructType
-from .wire import RecordsBlob, Repeated, bytes_min
+from .types import StructLayout, StructType
 
 
 class EncodedElements:
@@ -56,15 +54,15 @@ def element_decoders(
     Raises:
         UnsupportedVersionError: the message has no such version.
     """
-    found: list[ResolvedStruct] = []
+    found: list[StructLayout] = []
 
-    def keep(array: Repeated) -> Construct:
-        found.append(array.element)
-        each = construct.Bytes(bytes_min(array.element))
-        return Repeated(array.length, array.nullable, each)
+    def keep(array: ArrayLayout, struct: StructLayout) -> Layout:
+        found.append(struct)
+        each = FixedLayout(f"{struct.bytes_min}{BYTES_CODE}")
+        return ArrayLayout(array.length, array.nullable, each)
 
     limits = limits_of(message.name, message.api_key)
-    whole = _with_arrays(message.version(version), element, keep)
+    whole = _with_arrays(message.layout(version), element, keep)
     return compile_decoder(whole, limits), compile_decoder(found[0], limits)
 
 
@@ -82,13 +80,13 @@ def element_encoders(
     Raises:
         UnsupportedVersionError: the message has no such version.
     """
-    found: list[ResolvedStruct] = []
+    found: list[StructLayout] = []
 
-    def keep(array: Repeated) -> Construct:
-        found.append(array.element)
-        return RecordsBlob(array.length, array.nullable)  # handed through, behind its length
+    def keep(array: ArrayLayout, struct: StructLayout) -> Layout:
+        found.append(struct)
+        return RecordsLayout(array.length, array.nullable)  # handed through, behind its length
 
-    encode = compile_encoder(_with_arrays(message.version(version), element, keep))
+    encode = compile_encoder(_with_arrays(message.layout(version), element, keep))
 
     def encode_whole(value: Any) -> list[Any]:
         buffers: list[Any] = []
@@ -104,19 +102,18 @@ def element_encoders(
 
 
 def _with_arrays(
-    resolved: ResolvedStruct, element: StructType, keep: Callable[[Repeated], Construct]
-) -> ResolvedStruct:
+    resolved: StructLayout, element: StructType, keep: Callable[[ArrayLayout, StructLayout], Layout]
+) -> StructLayout:
     """A struct with its arrays of an element replaced, those within its arrays too."""
-    subcons = []
-    for named in resolved.subcons:
-        subcon = named.subcon
-        inner = subcon.element if isinstance(subcon, Repeated) else None
-        if isinstance(inner, ResolvedStruct):
-            if inner.declaration is element:
-                subcon = keep(subcon)
+    members = []
+    for member in resolved.members:
+        layout = member.layout
+        struct = layout.element if isinstance(layout, ArrayLayout) else None
+        if isinstance(layout, ArrayLayout) and isinstance(struct, StructLayout):
+            if struct.declaration is element:
+                layout = keep(layout, struct)
             else:
-                subcon = Repeated(
-                    subcon.length, subcon.nullable, _with_arrays(inner, element, keep)
-                )
-        subcons.append(construct.Renamed(subcon, newname=named.name))
-    return ResolvedStruct(resolved.declaration, resolved.version, *subcons)
+                inner = _with_arrays(struct, element, keep)
+                layout = ArrayLayout(layout.length, layout.nullable, inner)
+        members.append(Member(member.name, layout))
+    return StructLayout(resolved.declaration, resolved.version, members, resolved.tags)

@@ -1,16 +1,17 @@
-"""A message: declared once, as a class, and a plain construct at every version."""
+"""A message: declared once, as a class, with codecs and a plain construct for every version."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
-import construct
-
-from ..errors import EncodeError, ProtocolError, UnsupportedVersionError
+from ..errors import UnsupportedVersionError
 from ..varints import Buffer
-from .types import Array, ResolvedStruct, Struct, StructType
+from .types import Array, Struct, StructLayout, StructType
 from .versions import format_versions, parse_versions
+
+if TYPE_CHECKING:
+    from .wire import ResolvedStruct
 
 Decoder = Callable[[Buffer, int], tuple[Any, int]]
 StepwiseDecoder = Callable[[Buffer, int], Generator[None, None, tuple[Any, int]]]
@@ -26,7 +27,8 @@ class MessageType(StructType):
     _api_key: int | None
     _versions: range
     _flexible: range
-    _resolved: dict[int, ResolvedStruct]
+    _layouts: dict[int, StructLayout]
+    _constructs: dict[int, ResolvedStruct]
     _decoders: dict[int, Decoder]
     _stepwise_decoders: dict[int, StepwiseDecoder]
     _encoders: dict[int, Encoder]
@@ -58,7 +60,8 @@ class MessageType(StructType):
         made._versions = parse_versions(versions)
         made._flexible = parse_versions(flexible)
         made._structs = tuple(_bind_structs(made))
-        made._resolved = {}
+        made._layouts = {}
+        made._constructs = {}
         made._decoders = {}
         made._stepwise_decoders = {}
         made._encoders = {}
@@ -91,18 +94,30 @@ class MessageType(StructType):
         Raises:
             UnsupportedVersionError: the message has no such version.
         """
-        return cls._resolve_version
+        return cls._construct_of
 
-    def _resolve_version(cls, version: int) -> ResolvedStruct:
-        resolved = cls._resolved.get(version)
+    def _construct_of(cls, version: int) -> ResolvedStruct:
+        resolved = cls._constructs.get(version)
         if resolved is None:
+            from .wire import struct_of
+
+            resolved = cls._constructs[version] = struct_of(cls.layout(version))
+        return resolved
+
+    def layout(cls, version: int) -> StructLayout:
+        """What the bytes of a version hold, for those who write its codecs.
+
+        Raises:
+            UnsupportedVersionError: the message has no such version.
+        """
+        layout = cls._layouts.get(version)
+        if layout is None:
             if version not in cls.versions:
                 raise UnsupportedVersionError(
                     f"{cls.name} has versions {format_versions(cls.versions)}, not {version}"
                 )
-            resolved = cls.resolve(version, version in cls.flexible, False, False)
-            cls._resolved[version] = resolved
-        return resolved
+            layout = cls._layouts[version] = cls.struct_layout(version, version in cls.flexible)
+        return layout
 
     def decoder(cls, version: int) -> Decoder:
         """A function from a buffer and a position to a value and the position after it.
@@ -119,7 +134,7 @@ class MessageType(StructType):
             from .decoder_source import compile_decoder
             from .decoding_budget import limits_of
 
-            decoder = compile_decoder(cls.version(version), limits_of(cls.name, cls.api_key))
+            decoder = compile_decoder(cls.layout(version), limits_of(cls.name, cls.api_key))
             cls._decoders[version] = decoder
         return decoder
 
@@ -138,7 +153,7 @@ class MessageType(StructType):
             from .decoding_budget import limits_of
 
             limits = limits_of(cls.name, cls.api_key)
-            decoder = compile_stepwise_decoder(cls.version(version), limits)
+            decoder = compile_stepwise_decoder(cls.layout(version), limits)
             cls._stepwise_decoders[version] = decoder
         return decoder
 
@@ -155,7 +170,7 @@ class MessageType(StructType):
         if encoder is None:
             from .encoder_source import compile_encoder
 
-            encoder = cls._encoders[version] = compile_encoder(cls.version(version))
+            encoder = cls._encoders[version] = compile_encoder(cls.layout(version))
         return encoder
 
     def stepwise_encoder(cls, version: int) -> StepwiseEncoder:
@@ -168,7 +183,7 @@ class MessageType(StructType):
         if encoder is None:
             from .encoder_source import compile_encoder
 
-            encoder = compile_encoder(cls.version(version), in_steps=True)
+            encoder = compile_encoder(cls.layout(version), in_steps=True)
             cls._stepwise_encoders[version] = encoder
         return encoder
 
@@ -179,13 +194,9 @@ class MessageType(StructType):
             ProtocolError: the bytes are no such message.
             UnsupportedVersionError: the message has no such version.
         """
-        from .interpreter import value_of
+        from .interpreter import parse
 
-        resolved = cls.version(version)
-        try:
-            return value_of(resolved.parse(data), resolved)
-        except construct.ConstructError as error:
-            raise ProtocolError(str(error)) from error
+        return parse(data, cls.version(version))
 
     def build(cls, value: Any, *, version: int) -> bytes:
         """A value's bytes, written by the plain construct: slow, and the encoders' oracle.
@@ -194,14 +205,9 @@ class MessageType(StructType):
             EncodeError: the version cannot carry what the value holds.
             UnsupportedVersionError: the message has no such version.
         """
-        from .interpreter import container_of
+        from .interpreter import build
 
-        resolved = cls.version(version)
-        try:
-            encoded: bytes = resolved.build(container_of(value, resolved))
-        except construct.ConstructError as error:
-            raise EncodeError(str(error)) from error
-        return encoded
+        return build(value, cls.version(version))
 
     def __repr__(cls) -> str:
         return f"<Message {cls.name} {format_versions(cls.versions)}>"

@@ -7,8 +7,8 @@ A struct is a class whose annotated fields are its schema, in the order of the w
         voter_directory_id: bytes = uuid("1+")
 
 For readers and type checkers it is a dataclass (PEP 681). Its values are plain objects with slots.
-`resolve` gives the plain construct (see `wire`) for one version, in which nothing is left
-to decide: the codecs are generated from that, and tested against it.
+`resolve` gives the layout (see `layout`) of one version, in which nothing is left to decide: the
+codecs are generated from that, and tested against the plain construct of it (see `wire`).
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from collections.abc import Mapping
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, dataclass_transform
 
-import construct
-from construct import Construct
-
 from ...common.sentinels import ZERO_UUID
-from .versions import ALL_VERSIONS, NO_VERSIONS, format_versions, parse_versions
-from .wire import (
-    COMPACT_LENGTH,
-    TAGGED_FIELDS,
-    Blob,
-    Presence,
-    RecordsBlob,
-    Repeated,
-    TaggedFields,
-    Text,
+from .layout import (
+    ArrayLayout,
+    BlobLayout,
+    FixedLayout,
+    Layout,
+    Member,
+    PresenceLayout,
+    RecordsLayout,
+    SizedLayout,
+    TagsLayout,
+    TextLayout,
 )
+from .versions import ALL_VERSIONS, NO_VERSIONS, format_versions, parse_versions
 
 T = TypeVar("T")
 
@@ -69,8 +68,8 @@ class Type(ABC, Generic[T]):
     default: Any
 
     @abstractmethod
-    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """The plain construct of this type at one version.
+    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Layout:
+        """The layout of this type at one version.
 
         Args:
             version: of the message.
@@ -89,50 +88,50 @@ class FixedWidth(Type[T]):
     """A type that takes the same bytes at every version.
 
     Args:
-        wire_type: the construct of those bytes.
+        form: the `struct` format of those bytes.
         default: the value of a field that is not given one.
     """
 
-    def __init__(self, wire_type: Construct, default: T) -> None:
-        self.wire_type = wire_type
+    def __init__(self, form: str, default: T) -> None:
+        self._layout = FixedLayout(form)
         self.default = default
 
-    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """The same construct always."""
-        return self.wire_type
+    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Layout:
+        """The same layout always."""
+        return self._layout
 
 
 class VariableWidth(Type[T]):
     """A type led by its length.
 
     Args:
-        wire_type: a subclass of `wire.Sized`.
-        length: the construct of its length where lengths are no varints.
+        layout: the class of its layouts.
+        length: the `struct` format of its length where lengths are no varints.
         default: the value of a field that is not given one.
     """
 
-    def __init__(self, wire_type: type[Construct], length: Construct, default: T) -> None:
-        self.wire_type = wire_type
-        self.length = length
+    def __init__(self, layout: type[SizedLayout], length: str, default: T) -> None:
+        self._layout = layout
+        self._length = length
         self.default = default
 
-    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """A construct with the length's form that the version has."""
-        return self.wire_type(COMPACT_LENGTH if flexible else self.length, nullable)
+    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Layout:
+        """A layout with the length's form that the version has."""
+        return self._layout(None if flexible else self._length, nullable)
 
 
-bool_ = FixedWidth(construct.Flag, False)
-int8 = FixedWidth(construct.Int8sb, 0)
-int16 = FixedWidth(construct.Int16sb, 0)
-uint16 = FixedWidth(construct.Int16ub, 0)
-int32 = FixedWidth(construct.Int32sb, 0)
-uint32 = FixedWidth(construct.Int32ub, 0)
-int64 = FixedWidth(construct.Int64sb, 0)
-float64 = FixedWidth(construct.Float64b, 0.0)
-uuid = FixedWidth(construct.Bytes(16), ZERO_UUID)
-string = VariableWidth(Text, construct.Int16sb, "")
-bytes_ = VariableWidth(Blob, construct.Int32sb, b"")
-records: VariableWidth[Any] = VariableWidth(RecordsBlob, construct.Int32sb, None)
+bool_ = FixedWidth("?", False)
+int8 = FixedWidth("b", 0)
+int16 = FixedWidth("h", 0)
+uint16 = FixedWidth("H", 0)
+int32 = FixedWidth("i", 0)
+uint32 = FixedWidth("I", 0)
+int64 = FixedWidth("q", 0)
+float64 = FixedWidth("d", 0.0)
+uuid = FixedWidth("16s", ZERO_UUID)
+string = VariableWidth(TextLayout, "h", "")
+bytes_ = VariableWidth(BlobLayout, "i", b"")
+records: VariableWidth[Any] = VariableWidth(RecordsLayout, "i", None)
 
 
 class Array(Type[Any]):
@@ -147,10 +146,10 @@ class Array(Type[Any]):
     def __init__(self, element: FieldType) -> None:
         self.element = element
 
-    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """A counted sequence of the element's plain construct."""
-        length = COMPACT_LENGTH if flexible else construct.Int32sb
-        return Repeated(length, nullable, self.element.resolve(version, flexible, False, False))
+    def resolve(self, version: int, flexible: bool, nullable: bool, tagged: bool) -> Layout:
+        """A counted sequence of the element's layout."""
+        element = self.element.resolve(version, flexible, False, False)
+        return ArrayLayout(None if flexible else "i", nullable, element)
 
 
 def array(versions: str = "0+", *, of: Type[Any] | None = None, **options: Any) -> Any:
@@ -229,15 +228,15 @@ class Field:
         elif isinstance(self.type, Array) and self.type.element is PENDING:
             self.type.element = structs[name]
 
-    def resolve(self, version: int, flexible: bool) -> construct.Renamed:
-        """The named plain construct of this field at one of its versions."""
-        resolved = self.type.resolve(
+    def resolve(self, version: int, flexible: bool) -> Member:
+        """What this field is in a struct's layout at one of its versions."""
+        layout = self.type.resolve(
             version,
             flexible and version in self.flexible,
             version in self.nullable,
             self.tag is not None,
         )
-        return construct.Renamed(resolved, newname=self.name)
+        return Member(self.name, layout)
 
     @property
     def slot(self) -> str:
@@ -264,18 +263,32 @@ class Field:
         return f"<Field {self.name} {format_versions(self.versions)}>"
 
 
-class ResolvedStruct(construct.Struct):  # type: ignore[misc]  # untyped
-    """A plain `construct.Struct` that knows which declared struct it is a version of.
+class StructLayout(Layout):
+    """The fields of a struct that a version has, in the order of the wire.
 
     Args:
         declaration: the declared struct.
         version: of the message.
+        members: the fields but for tagged ones.
+        tags: the tagged ones, which follow; None in versions that have none.
     """
 
-    def __init__(self, declaration: StructType, version: int, *subcons: Construct) -> None:
-        super().__init__(*subcons)
+    __slots__ = ("declaration", "members", "tags", "version")
+
+    def __init__(
+        self,
+        declaration: StructType,
+        version: int,
+        members: list[Member],
+        tags: TagsLayout | None,
+    ) -> None:
         self.declaration = declaration
         self.version = version
+        self.members = members
+        self.tags = tags
+        self.bytes_min = sum(member.layout.bytes_min for member in members)
+        if tags is not None:
+            self.bytes_min += tags.bytes_min
 
 
 @dataclass_transform(kw_only_default=True)
@@ -321,21 +334,22 @@ class StructType(type):
         """In the order of the wire."""
         return cls._fields
 
-    def resolve(cls, version: int, flexible: bool, nullable: bool, tagged: bool) -> Construct:
-        """A plain struct of the fields that the version has; see `Type.resolve`."""
+    def resolve(cls, version: int, flexible: bool, nullable: bool, tagged: bool) -> Layout:
+        """The layout of the fields that the version has; see `Type.resolve`."""
+        layout = cls.struct_layout(version, flexible)
+        return PresenceLayout(layout, tagged) if nullable else layout
+
+    def struct_layout(cls, version: int, flexible: bool) -> StructLayout:
+        """The layout of the fields that the version has, where they may not be missing."""
         present = [field for field in cls.fields if version in field.versions]
-        subcons = [field.resolve(version, flexible) for field in present if field.tag is None]
-        if flexible:
-            tagged_fields = TaggedFields(
-                {
-                    field.tag: field.resolve(version, flexible)
-                    for field in present
-                    if field.tag is not None
-                }
-            )
-            subcons.append(construct.Renamed(tagged_fields, newname=TAGGED_FIELDS))
-        resolved = ResolvedStruct(cls, version, *subcons)
-        return Presence(resolved, tagged) if nullable else resolved
+        members = [field.resolve(version, flexible) for field in present if field.tag is None]
+        tagged_fields = {
+            field.tag: field.resolve(version, flexible)
+            for field in present
+            if field.tag is not None
+        }
+        tags = TagsLayout(tagged_fields) if flexible else None
+        return StructLayout(cls, version, members, tags)
 
     def _compile_init(cls) -> None:
         """Write the class's own `__init__`, which takes keyword arguments only."""

@@ -1,8 +1,8 @@
 """What a message is at one version: plain constructs, in which no version is left.
 
 They are the source of truth for the bytes. Interpreted they are the oracle that the
-generated codecs are tested against, so they check all that those check; the generator
-reads their attributes. Malformed bytes raise `construct.ConstructError`.
+generated codecs are tested against, so they check all that those check. Both are made of the same
+layout (`struct_of`). Malformed bytes raise `construct.ConstructError`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,19 @@ import construct
 from construct import Construct
 
 from ..varints import UNSIGNED_VARINT_MAX, VARINT_BYTES_MAX, encode_unsigned_varint
-
-STRING_BYTES_MAX = 0x7FFF
-"""Kafka's limit for strings, also where a compact length could say more."""
+from .layout import (
+    STRING_BYTES_MAX,
+    ArrayLayout,
+    BlobLayout,
+    FixedLayout,
+    Layout,
+    Member,
+    PresenceLayout,
+    RecordsLayout,
+    SizedLayout,
+    TextLayout,
+)
+from .types import StructLayout, StructType
 
 TAGGED_FIELDS = "tagged_fields"
 UNKNOWN = "unknown"
@@ -258,6 +268,20 @@ class TaggedFields(Construct):  # type: ignore[misc]  # untyped
         return content.getvalue()
 
 
+class ResolvedStruct(construct.Struct):  # type: ignore[misc]  # untyped
+    """A plain `construct.Struct` that knows which declared struct it is a version of.
+
+    Args:
+        declaration: the declared struct.
+        version: of the message.
+    """
+
+    def __init__(self, declaration: StructType, version: int, *subcons: Construct) -> None:
+        super().__init__(*subcons)
+        self.declaration = declaration
+        self.version = version
+
+
 def bytes_min(wire_type: Construct) -> int:
     """The fewest bytes that a value of a resolved type takes."""
     if isinstance(wire_type, construct.Renamed):
@@ -269,3 +293,50 @@ def bytes_min(wire_type: Construct) -> int:
     if isinstance(wire_type, Presence | TaggedFields | UnsignedVarint):
         return 1
     return int(wire_type.sizeof())
+
+
+FIXED: dict[str, Construct] = {
+    "?": construct.Flag,
+    "b": construct.Int8sb,
+    "h": construct.Int16sb,
+    "H": construct.Int16ub,
+    "i": construct.Int32sb,
+    "I": construct.Int32ub,
+    "q": construct.Int64sb,
+    "d": construct.Float64b,
+}
+"""The construct of each `struct` format but for those of bytes."""
+
+SIZED: dict[type[SizedLayout], type[Sized]] = {
+    TextLayout: Text,
+    BlobLayout: Blob,
+    RecordsLayout: RecordsBlob,
+}
+
+
+def struct_of(layout: StructLayout) -> ResolvedStruct:
+    """The plain construct of a struct's layout."""
+    subcons = [_renamed(member) for member in layout.members]
+    if layout.tags is not None:
+        known = {tag: _renamed(field) for tag, field in layout.tags.fields.items()}
+        subcons.append(construct.Renamed(TaggedFields(known), newname=TAGGED_FIELDS))
+    return ResolvedStruct(layout.declaration, layout.version, *subcons)
+
+
+def _renamed(member: Member) -> construct.Renamed:
+    return construct.Renamed(construct_of(member.layout), newname=member.name)
+
+
+def construct_of(layout: Layout) -> Construct:
+    """The plain construct of any layout but of tagged fields, which a struct's holds."""
+    if isinstance(layout, FixedLayout):
+        return FIXED.get(layout.form) or construct.Bytes(layout.bytes_min)
+    if isinstance(layout, StructLayout):
+        return struct_of(layout)
+    if isinstance(layout, PresenceLayout):
+        return Presence(construct_of(layout.content), layout.tagged)
+    assert isinstance(layout, SizedLayout)
+    length = COMPACT_LENGTH if layout.length is None else FIXED[layout.length]
+    if isinstance(layout, ArrayLayout):
+        return Repeated(length, layout.nullable, construct_of(layout.element))
+    return SIZED[type(layout)](length, layout.nullable)

@@ -1,12 +1,12 @@
 """Every request and response of Kafka's protocol, by name: `messages.FetchRequest`.
 
-One module per API; a module is imported when one of its messages is first used, and
-with the first of them construct. Type checkers, which see no
-`__getattr__`, find the messages by the imports below.
+One module per API; a module is imported when one of its messages is first used. Type checkers,
+which see no `__getattr__`, find the messages by the imports below.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,7 @@ if TYPE_CHECKING:
 SIDES = ("Request", "Response")
 
 
+@cache
 def request_message(api_key: int) -> MessageType:
     """The request of an API.
 
@@ -120,6 +121,7 @@ def request_message(api_key: int) -> MessageType:
     return _find(_base_name(ApiKey(api_key)) + "Request")
 
 
+@cache
 def response_message(api_key: int) -> MessageType:
     """The response of an API.
 

@@ -27,6 +27,8 @@ CRC_COVERS_FROM = 21
 """Where the attributes lie: the first byte the checksum covers."""
 
 COMPRESSION_MASK = 0x07
+CODECS = tuple(Compression)
+"""By their numbers, which are their places."""
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
@@ -136,8 +138,8 @@ class RecordBatch:
             KafkaError: CORRUPT_MESSAGE, a number no codec has.
         """
         try:
-            return Compression(self.attributes & COMPRESSION_MASK)
-        except ValueError:
+            return CODECS[self.attributes & COMPRESSION_MASK]
+        except IndexError:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, "the batch names an unknown compression"
             ) from None

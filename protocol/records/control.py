@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from .records import Record
 
 CONTROL_KEY = Struct(">hh")  # version, type

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ..compression.codecs import DECOMPRESSED_BYTES_MAX
 from ..varints import Buffer, read_raw_zigzag, read_zigzag_varint
 from .batch import RecordBatch

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import NO_TIMESTAMP
 from ..compression.codecs import DECOMPRESSED_BYTES_MAX
 from ..varints import read_raw_zigzag

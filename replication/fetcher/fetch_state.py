@@ -8,8 +8,9 @@ this is a state of its own.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import ZERO_UUID
 from ...common.state_table import StateTable
 from ...common.topic_partition import TopicPartition

@@ -191,6 +191,8 @@ def _by_topic(
 
 def _error(code: int) -> ErrorCode:
     """A code from the wire; one that is not known yet is as bad as any."""
+    if code == 0:
+        return ErrorCode.NONE
     try:
         return ErrorCode(code)
     except ValueError:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from ...common.named_tuple import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ..quota.replication_quota import UNBOUNDED_QUOTA, ReplicationQuota
 from .fetch_state import InitialFetchState, PartitionFetchState

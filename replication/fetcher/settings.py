@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...common.named_tuple import NamedTuple
 from .truncation import Truncation
 
 FIRST_BACKOFF_MS = 50

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from ..partition.partition import Partition

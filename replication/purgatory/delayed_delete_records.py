@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ...common.errors import ErrorCode
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import NO_OFFSET
 from ...common.topic_partition import TopicPartition
 from ..partition.partition import Partition

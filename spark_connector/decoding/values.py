@@ -18,6 +18,7 @@ from ...schemas.schema import JSON, PROTOBUF, KnownSchemas, Schema, SchemaSource
 from ...schemas.values import DecodedValue, Reader, ValueDecoder, ValueEncoder
 from ...schemas.wire_format import schema_id_or_none
 from ..errors import SparkConnectorError
+from ..worker_imports import forget_zip_importers
 from .column_types import ColumnType, nullable, quoted
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def with_decoded(
     plan = DecodingPlan(decoder, column, tuple(readers.values()), added)
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        forget_zip_importers()
         yield from decoded_batches(batches, plan)
 
     selected = frame.select(*[quoted(field.name) for field in kept])
@@ -222,6 +224,7 @@ def encode_values(
     names = [field.name for field in kept]
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        forget_zip_importers()
         yield from encoded_batches(batches, encoder, reader, scratch, into)
 
     selected = shaped.select(*[quoted(name) for name in names], scratch)

@@ -2,6 +2,10 @@
 
 What the table is computed from has been to the lake and back: the check by pandas holds for the
 pipelines, too.
+
+Much of each step is planned, compiled and committed by one thread, so steps that do not need each
+other are done at the same time: the topic is filled while Spark starts, the dead letters are sent
+beside the replay, the audit runs beside the stream.
 """
 
 from __future__ import annotations
@@ -51,11 +55,13 @@ _SPARK_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    # What is small and asked once is neither worth compressing nor planning again between stages.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.adaptive.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
-    # Many small jobs, and each once: the JVM's second compiler would cost more than it brings, and
-    # so would a collector that works beside them.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Two cores have enough to do without a collector that works beside them.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
 }
 
 _EXPECTED = (
@@ -85,17 +91,21 @@ class DemoSettings(NamedTuple):
         return Path(self.output)
 
 
-class DemoProgress(Protocol):
-    """Where the demo tells how far it is."""
-
-    def start(self, step: str, total: int | None) -> None:
-        """A step begins; `total` is what `advance` counts up to, None when unknown."""
+class DemoStep(Protocol):
+    """A step that has begun."""
 
     def advance(self, done: int) -> None:
         """So much of the step is done."""
 
     def finish(self, summary: str) -> None:
         """The step is over."""
+
+
+class DemoProgress(Protocol):
+    """Where the demo tells how far it is; from two threads, where steps are beside each other."""
+
+    def start(self, step: str, total: int | None) -> DemoStep:
+        """A step begins; `total` is what `advance` counts up to, None when unknown."""
 
 
 class DemoResult(NamedTuple):
@@ -140,30 +150,35 @@ def run_demo(settings: DemoSettings, progress: DemoProgress) -> DemoResult:
     topics = DemoTopics.with_prefix(settings.prefix)
     _clear(settings.folder)
     create_topics(settings.bootstrap_servers, topics)
-    spark, flights = _start(settings, progress)
-    try:
-        sent = _produce(settings, topics, flights, progress)
-        _archive(spark, settings, topics, sent, progress)
-        _replay(spark, settings, topics, sent, progress)
-        _stream(spark, settings, topics, sent, progress)
-        audit = _audit(spark, settings, topics, sent, progress)
-    finally:
-        spark.stop()
+    with ThreadPoolExecutor(1) as beside:
+        produced = beside.submit(_produce, settings, topics, progress)
+        spark = _start(settings, progress)
+        try:
+            sent = produced.result()
+            _archive(spark, settings, topics, sent, progress)
+            dead_letters = beside.submit(_send_dead_letters, spark, settings, topics, progress)
+            _replay(spark, settings, topics, sent, progress)
+            dead_letters.result()
+            audited = beside.submit(_audit, spark, settings, topics, sent, progress)
+            _stream(spark, settings, topics, sent, progress)
+            audit = audited.result()
+        finally:
+            spark.stop()  # ends what is still under way beside
 
-    progress.start("Comparing with the same table by pandas, row by row", None)
+    step = progress.start("Comparing with the same table by pandas, row by row", None)
     expected = expected_table(settings.rows)
     table = read_parquet_table(settings.folder)
     in_parquet = compare_tables(table, expected)
     in_topic = compare_tables(read_topic_table(settings.bootstrap_servers, topics.delays), expected)
     dead = compare_dead_letters(settings.bootstrap_servers, topics, sent.damaged)
-    progress.finish(f"{len(expected):,} rows, in Parquet and in the topic")
+    step.finish(f"{len(expected):,} rows, in Parquet and in the topic")
 
     plot = settings.folder / "delays.png"
-    progress.start("Drawing the delays", None)
+    step = progress.start("Drawing the delays", None)
     plot_delays(table, plot)
-    progress.finish(str(plot))
+    step.finish(str(plot))
     airlines = summarise_airlines(table)
-    return DemoResult(len(flights), airlines, audit, in_parquet, in_topic, dead, plot)
+    return DemoResult(len(sent.flights), airlines, audit, in_parquet, in_topic, dead, plot)
 
 
 def _check_requirements() -> None:
@@ -189,41 +204,35 @@ def _clear(output: Path) -> None:
         (output / file).unlink(missing_ok=True)
 
 
-def _start(
-    settings: DemoSettings, progress: DemoProgress
-) -> tuple[SparkSession, list[KeyedRecord]]:
-    """One Spark for all steps; while its JVM starts, Python has time to read."""
-    progress.start("Starting Spark, and reading the flights of 2013 meanwhile", None)
+def _start(settings: DemoSettings, progress: DemoProgress) -> SparkSession:
+    """One Spark for all steps."""
+    step = progress.start("Starting Spark", None)
     installation = find_installation()
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(read_flights, settings.rows)
-        spark = spark_session(
-            "odradek demo",
-            master=settings.master,
-            packages=[*connector_packages(installation), *iceberg_packages(installation)],
-            conf=_SPARK_SETTINGS,
-            log_file=settings.folder / "spark.log",
-        )
-        flights = reading.result()
-    progress.finish(f"Spark {spark.version}, and {len(flights):,} flights")
-    return spark, flights
+    spark = spark_session(
+        "odradek demo",
+        master=settings.master,
+        packages=[*connector_packages(installation), *iceberg_packages(installation)],
+        conf=_SPARK_SETTINGS,
+        log_file=settings.folder / "spark.log",
+    )
+    step.finish(f"Spark {spark.version}")
+    return spark
 
 
-def _produce(
-    settings: DemoSettings,
-    topics: DemoTopics,
-    flights: Sequence[KeyedRecord],
-    progress: DemoProgress,
-) -> _Sent:
-    progress.start(f"Producing to topic {topics.flights}", len(flights))
-    started = time.monotonic()
+def _produce(settings: DemoSettings, topics: DemoTopics, progress: DemoProgress) -> _Sent:
+    """From the package's table to the topic."""
+    step = progress.start("Reading the flights of 2013", None)
+    flights = read_flights(settings.rows)
     sent = _Sent(flights, damaged_records(flights))
+    step.finish(f"{len(flights):,} flights")
+    step = progress.start(f"Producing to topic {topics.flights}", len(flights))
+    started = time.monotonic()
     servers = settings.bootstrap_servers
     produce_records(servers, topics.airlines, read_airlines())
-    produce_records(servers, topics.flights, flights, progress.advance)
+    produce_records(servers, topics.flights, flights, step.advance)
     produce_records(servers, topics.flights, sent.damaged, numbered=False)
     rate = sent.records / max(time.monotonic() - started, 0.001)
-    progress.finish(
+    step.finish(
         f"{len(flights):,} records, {rate:,.0f} a second, and {len(sent.damaged):,} damaged ones"
     )
     return sent
@@ -236,23 +245,28 @@ def _archive(
     sent: _Sent,
     progress: DemoProgress,
 ) -> None:
-    """From the topic to an Iceberg table, and from there what is no flight to the dead letters."""
+    """From the topic to an Iceberg table."""
     lake = str(settings.folder / "lake")
-    progress.start("Archiving the topic to an Iceberg table, by month", sent.records)
+    step = progress.start("Archiving the topic to an Iceberg table, by month", sent.records)
     source = TopicSource(settings.bootstrap_servers, (topics.flights,))
     archived = archive_topics(
         spark,
         # By day, as else, would be a file for each of 365 small days.
         ArchiveSettings(source, lake, "iceberg", partition_by=("topic", "months(date)")),
-        lambda pipeline: progress.advance(pipeline.rows),
+        lambda pipeline: step.advance(pipeline.rows),
     )
     _require_all("archived", archived.rows, sent.records)
-    progress.finish(f"{archived.rows:,} records in {lake}")
+    step.finish(f"{archived.rows:,} records in {lake}")
 
-    progress.start(f"Sending what is damaged to topic {topics.flights_dead}", None)
-    table = read_archive(spark, lake, "iceberg")
+
+def _send_dead_letters(
+    spark: SparkSession, settings: DemoSettings, topics: DemoTopics, progress: DemoProgress
+) -> None:
+    """From the table, what is no flight."""
+    step = progress.start(f"Sending what is damaged to topic {topics.flights_dead}", None)
+    table = read_archive(spark, str(settings.folder / "lake"), "iceberg")
     write_dead_letters(table, settings.bootstrap_servers, topics)
-    progress.finish("with the reason, and where it was, in each record's headers")
+    step.finish("with the reason, and where it was, in each record's headers")
 
 
 def _replay(
@@ -263,17 +277,17 @@ def _replay(
     progress: DemoProgress,
 ) -> None:
     """From the table to another topic."""
-    progress.start(f"Replaying the archive to topic {topics.flights_again}", sent.records)
+    step = progress.start(f"Replaying the archive to topic {topics.flights_again}", sent.records)
     target = TopicTarget(settings.bootstrap_servers, names={topics.flights: topics.flights_again})
     job = f"demo-{time.time_ns()}"  # its topic is new, and so are its positions
     lake = str(settings.folder / "lake")
     replayed = replay_archive(
         spark,
         ReplaySettings(lake, target, job, table_format="iceberg"),
-        lambda pipeline: progress.advance(pipeline.rows),
+        lambda pipeline: step.advance(pipeline.rows),
     )
     _require_all("replayed", replayed.rows, sent.records)
-    progress.finish(f"{replayed.rows:,} records, in transactions")
+    step.finish(f"{replayed.rows:,} records, in transactions")
 
 
 def _require_all(verb: str, rows: int, sent: int) -> None:
@@ -288,12 +302,12 @@ def _stream(
     sent: _Sent,
     progress: DemoProgress,
 ) -> None:
-    progress.start("Streaming the replay: joining, aggregating, writing", sent.records)
-    clock = StepClock("streaming", lambda pipeline: progress.advance(pipeline.rows))
+    step = progress.start("Streaming the replay: joining, aggregating, writing", sent.records)
+    clock = StepClock("streaming", lambda pipeline: step.advance(pipeline.rows))
     query = start_query(spark, settings.bootstrap_servers, topics, settings.folder)
     read = follow_stream(query, clock).rows
     _require_all("read", read, sent.records)
-    progress.finish(f"{read:,} records in {settings.folder / 'delays'}, and topic {topics.delays}")
+    step.finish(f"{read:,} records in {settings.folder / 'delays'}, and topic {topics.delays}")
 
 
 def _audit(
@@ -304,7 +318,7 @@ def _audit(
     progress: DemoProgress,
 ) -> AuditReport:
     """Each flight is in both topics once, in its order; keys are where they belong."""
-    progress.start("Auditing both topics: numbers, order, keys, gaps, expectations", None)
+    step = progress.start("Auditing both topics: numbers, order, keys, gaps, expectations", None)
     source = TopicSource(settings.bootstrap_servers, (topics.flights, topics.flights_again))
     report = audit_topics(
         spark,
@@ -322,5 +336,5 @@ def _audit(
     page.write_text(as_html(report), encoding="utf-8")
     wrong = len(report.faults) + sum(each.has_failed for each in report.results)
     found = f"{wrong} FAULTS" if wrong else "nothing is wrong"
-    progress.finish(f"{report.records:,} records, {found}; {page}")
+    step.finish(f"{report.records:,} records, {found}; {page}")
     return report

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-DELAYS_OFFSETS_PER_BATCH_MAX = 100_000
+DELAYS_OFFSETS_PER_BATCH_MAX = 170_000
+"""The flights of a year are two batches."""
 
 FLIGHT_SCHEMA = "carrier STRING, dep_time INT, dep_delay INT, arr_delay INT"
 

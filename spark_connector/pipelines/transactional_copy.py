@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SparkConnectorError
 from ..kafka_source.kafka_settings import Settings, producer_settings
+from ..worker_imports import forget_zip_importers
 from .copy_positions import (
     COPY_TIMEOUT_S,
     Position,
@@ -101,6 +102,7 @@ def _copier(plan: CopyPlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
+        forget_zip_importers()
         current: _PartitionCopy | None = None
         for batch in batches:
             for row in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os.path
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ..errors import LogDirectoryError
 from ..file_names import META_PROPERTIES_FILE
 from ..io.files import Files

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import os.path
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ..file_names import STORE_REFERENCE_FILE
 from ..io.files import Files
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ..file_names import CLEANED_SUFFIX, LOG_SUFFIX, segment_path
 from ..index.offset_index import OffsetIndex
 from ..index.time_index import TimeIndex

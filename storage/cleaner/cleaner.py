@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...protocol.records.batch import BATCH_HEADER_BYTES, RecordBatch, require_readable_format
 from ...protocol.records.records import iter_keys
 from ...protocol.records.validation import require_valid_crc

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os.path
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
 from ..errors import is_disk_failure

@@ -7,8 +7,8 @@ log still has those segments.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ..file_names import segment_path
 from ..index.transaction_index import AbortedTxn
 from ..io.files import Files

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from ...common.errors import KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import INT64_MAX
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock

@@ -6,9 +6,8 @@ horizon (KIP-534).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...common.errors import ErrorCode, KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import NO_TIMESTAMP
 from ...protocol.compression.codecs import compress
 from ...protocol.records.batch import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ..errors import CorruptIndexError
 from .index_file import IndexFile
 

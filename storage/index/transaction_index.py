@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from struct import Struct
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import INT64_MAX
 from ..errors import CorruptIndexError
 from ..io.files import Files

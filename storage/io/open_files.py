@@ -12,6 +12,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 from .file_slice import FileSlice
@@ -69,6 +71,16 @@ class OpenFiles:
     @limit.setter
     def limit(self, limit: int) -> None:
         self._limit = limit
+
+    @contextmanager
+    def count_anew(self, limit: int) -> Iterator[None]:
+        """Know nothing of what happened before, and nothing of this later; for who replays it."""
+        former = self._limit, self._hand, self.scarce_from, self.is_scarce
+        self._limit, self._hand, self.scarce_from, self.is_scarce = limit, deque(), NEVER, False
+        try:
+            yield
+        finally:
+            self._limit, self._hand, self.scarce_from, self.is_scarce = former
 
     def opened(self, holder: Holder, file: StorageFile) -> None:
         """Take note of one more; others are closed if it is one too many."""

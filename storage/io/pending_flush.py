@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from .files import Files, StorageFile
 
 

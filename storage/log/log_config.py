@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import INT64_MAX
 
 UNLIMITED = -1

@@ -9,8 +9,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ..io.files import Files
 
 

@@ -6,8 +6,8 @@ import logging
 import os.path
 import threading
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from ...common.named_tuple import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ..checkpoint.checkpoint_file import CheckpointError, read_offsets, write_offsets
 from ..checkpoint.meta_properties import MetaProperties, read_meta_properties, write_meta_properties

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ...common.errors import KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ..checkpoint.checkpoint_file import CheckpointError

@@ -24,9 +24,9 @@ import logging
 import os.path
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from ...common.errors import KafkaError
+from ...common.named_tuple import NamedTuple
 from ...common.topic_partition import TopicPartition
 from ...runtime.clock import Clock
 from ...runtime.rng import random_uuid

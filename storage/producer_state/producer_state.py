@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...common.named_tuple import NamedTuple
 from ...common.sentinels import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from ...protocol.records.batch import SEQUENCE_MASK
 

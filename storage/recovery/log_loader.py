@@ -146,6 +146,8 @@ class _LogLoader:
         directory, files = self._directory, self._files
         self.epochs = epochs = LeaderEpochFileCache(files, self._path(EPOCHS_FILE))
         found, corrupt = self._find_segments()
+        if not clean_shutdown and any(each.size for each in found) and self._is_nobodys():
+            found = self._set_aside(found)
         corrupt |= find_corrupt_transaction_indexes(found)
         if clean_shutdown:
             corrupt |= find_lost_transaction_indexes(found, self.aborted_count)
@@ -229,6 +231,31 @@ class _LogLoader:
         return LogSegment(
             self._files, self._directory, base_offset, self._config, self._now_ms, is_new=True
         )
+
+    def _is_nobodys(self) -> bool:
+        """Whether a crash has torn the topic id, and left the batches of a log never flushed.
+
+        By now its topic may have been deleted, and another one made under its name.
+        """
+        if self.recovery_point > 0:
+            return False
+        try:
+            read_topic_id(self._files, self._directory)
+        except LogDirectoryError:
+            return True
+        return False
+
+    def _set_aside(self, segments: Sequence[LogSegment]) -> list[LogSegment]:
+        """Have the log begin without a batch."""
+        kept = self._keep_cut(segments)
+        self.epochs.clear()
+        logger.warning(
+            "%s is empty after a crash: whose batches there were cannot be told any more, and none "
+            "of them was flushed. They are kept in %s",
+            self._topic_partition,
+            ", ".join(kept),
+        )
+        return []
 
     def _read_topic_id(self, *, was_flushed: bool) -> bytes | None:
         """The topic id, which a crash may have torn only in a log that was never flushed."""

@@ -52,6 +52,7 @@ class ControlClient:
             ControlError: the broker refuses, with its sentence, or cannot be reached.
             ControlTimeout: what the verb waited for, or an answer, has not come in time.
         """
+        __tracebackhide__ = True  # pytest shows the test's line, not ours
         request = encode({"verb": verb, "arguments": arguments})
         deadline = time.monotonic() + answer_within
         try:

@@ -107,6 +107,7 @@ class Verb(Generic[P, R]):
             return self
 
         def method(*values: P.args, **named: P.kwargs) -> R:
+            __tracebackhide__ = True  # pytest shows the test's line, not ours
             return self.on(owner.control())(*values, **named)
 
         method.__doc__ = self.__doc__
@@ -122,6 +123,7 @@ class Verb(Generic[P, R]):
         """
 
         def call(*values: P.args, **named: P.kwargs) -> R:
+            __tracebackhide__ = True
             arguments = dict(zip(self._parameters, values, strict=False)) | named
             within = {} if answer_within is None else {"answer_within": answer_within}
             answer = control.call(self.name, **within, **to_wire(arguments))

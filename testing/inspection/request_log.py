@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ CAPACITY = 20_000
 """How many requests are remembered; one takes about a kilobyte."""
 NAMES_MAX = 500_000
 """How many names they may have together: one request can name all topics there are."""
+_FETCHER = re.compile(r"broker-\d+-fetcher-\d+")
+"""The client id of a follower's fetcher."""
 
 
 @dataclass(slots=True, repr=False)
@@ -31,7 +34,7 @@ class LoggedRequest:
         topics, partitions, groups, transactional_ids: what it names.
         errors: in the broker's answer, by Kafka's names; None: it is not answered.
         took: until the broker answered, in seconds.
-        is_replication: whether it is a follower's fetch.
+        is_replication: whether it is a follower's fetch, or what else its fetcher sends.
     """
 
     number: int
@@ -164,7 +167,7 @@ class RequestLog:
             tuple(sorted(names.partitions)),
             tuple(sorted(names.groups)),
             tuple(sorted(names.transactional_ids)),
-            is_replication=_is_replication(request.body),
+            is_replication=_is_replication(request),
         )
         self._logged.append((id(request), logged))
         self._names += logged.name_count
@@ -227,8 +230,12 @@ class RequestLog:
         self._forgotten = self._names = 0
 
 
-def _is_replication(body: object) -> bool:
-    """Whether a request is a follower's fetch, in the older versions or the newer ones."""
+def _is_replication(request: Request[Any]) -> bool:
+    """Whether a request is a follower's fetch, in the older versions or the newer ones, or what
+    else its fetcher sends, such as its login.
+    """
+    body = request.body
     state = getattr(body, "replica_state", None)
     ids = getattr(body, "replica_id", -1), getattr(state, "replica_id", -1)
-    return type(body).__name__ == "FetchRequest" and max(ids) >= 0
+    is_fetch = type(body).__name__ == "FetchRequest" and max(ids) >= 0
+    return is_fetch or bool(_FETCHER.fullmatch(request.client_id or ""))

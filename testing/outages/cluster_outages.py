@@ -27,6 +27,8 @@ FoundT = TypeVar("FoundT")
 class ClusterOutages:
     """Outages of a cluster whose brokers are processes of their own.
 
+    Where a method takes the id of a broker, it takes the broker itself, too.
+
     Attributes:
         brokers: in the order of their ids.
     """
@@ -35,13 +37,18 @@ class ClusterOutages:
 
     # -- finding brokers ----------------------------------------------------------------------
 
-    def broker(self, broker_id: int) -> Broker:
-        """The broker of an id. Raises ValueError: there is none."""
-        found = self._by_id().get(broker_id)
-        if found is None:
-            there = ", ".join(map(str, self._by_id()))
-            raise ValueError(f"the brokers are {there}: there is no {broker_id}")
-        return found
+    def broker(self, broker_id: int | Broker) -> Broker:
+        """The broker of an id, or one that is itself of this cluster.
+
+        Raises:
+            ValueError: there is none.
+        """
+        __tracebackhide__ = True  # pytest shows the test's line, not ours
+        for each in self.brokers:
+            if broker_id in (each, each.broker_id):
+                return each
+        there = ", ".join(map(str, self._by_id()))
+        raise ValueError(f"the brokers are {there}: there is no {broker_id}")
 
     def _by_id(self) -> dict[int, Broker]:
         return {each.broker_id: each for each in self.brokers}
@@ -110,7 +117,7 @@ class ClusterOutages:
 
     # -- links --------------------------------------------------------------------------------
 
-    def cut(self, one: int, other: int, *, silent: bool = False) -> None:
+    def cut(self, one: int | Broker, other: int | Broker, *, silent: bool = False) -> None:
         """Cut the link between two brokers, both ways; clients reach both of them as before.
 
         Replication, the controller's orders and transactions' markers do not pass. The metadata
@@ -129,10 +136,12 @@ class ClusterOutages:
             if near.is_running:
                 connections.cut_link.on(near.control())(far.port, silent=silent)
 
-    def heal(self, one: int | None = None, other: int | None = None) -> None:
+    def heal(self, one: int | Broker | None = None, other: int | Broker | None = None) -> None:
         """Heal the link between two brokers, all links of one, or all there are."""
+        given = [each for each in (one, other) if each is not None]
+        ends = {each if isinstance(each, int) else each.broker_id for each in given}
         for pair in combinations(self._by_id(), 2):
-            if (one is None or one in pair) and (other is None or other in pair):
+            if ends.issubset(pair):
                 for near, far in self._pair(*pair):
                     cuts = {p: each for p, each in near.start_state.cuts.items() if p != far.port}
                     near.start_state = near.start_state._replace(cuts=cuts)
@@ -148,7 +157,9 @@ class ClusterOutages:
         ]
 
     @contextmanager
-    def link_cut(self, one: int, other: int, *, silent: bool = False) -> Iterator[None]:
+    def link_cut(
+        self, one: int | Broker, other: int | Broker, *, silent: bool = False
+    ) -> Iterator[None]:
         """The link between two brokers is cut for the length of a `with`."""
         self.cut(one, other, silent=silent)
         try:
@@ -156,21 +167,24 @@ class ClusterOutages:
         finally:
             self.heal(one, other)
 
-    def isolate(self, broker_id: int, *, silent: bool = False) -> None:
+    def isolate(self, broker_id: int | Broker, *, silent: bool = False) -> None:
         """Cut all links of a broker to others."""
-        for other in self._by_id():
-            if other != broker_id:
-                self.cut(broker_id, other, silent=silent)
+        alone = self.broker(broker_id)
+        for other in self.brokers:
+            if other is not alone:
+                self.cut(alone, other, silent=silent)
 
-    def _pair(self, one: int, other: int) -> list[tuple[Broker, Broker]]:
-        if one == other:
-            raise ValueError(f"a link is between two brokers, not between {one} and itself")
+    def _pair(self, one: int | Broker, other: int | Broker) -> list[tuple[Broker, Broker]]:
         near, far = self.broker(one), self.broker(other)
+        if near is far:
+            raise ValueError(
+                f"a link is between two brokers, not between {near.broker_id} and itself"
+            )
         return [(near, far), (far, near)]
 
     # -- leaders and followers ----------------------------------------------------------------
 
-    def move_leader(self, topic: str, partition: int, to: int) -> None:
+    def move_leader(self, topic: str, partition: int, to: int | Broker) -> None:
         """Have another broker of the ISR lead a partition; returns when all brokers know.
 
         It is the partition's preferred leader from then on.
@@ -180,18 +194,20 @@ class ClusterOutages:
             ControlTimeout: it does not lead yet.
         """
         target = self.broker(to)
-        replicas.elect.on(self.controller().control())(topic, partition, to)
+        target_id = target.broker_id
+        replicas.elect.on(self.controller().control())(topic, partition, target_id)
 
         def has_moved() -> bool:
             return self._partition(target, topic, partition).is_leader and all(
-                self._partition(each, topic, partition).leader == to
+                self._partition(each, topic, partition).leader == target_id
                 for each in self.running()
                 if not each.start_state.cuts
             )
 
-        _wait_for(has_moved, SETTLE_SECONDS, f"broker {to} does not lead {topic}-{partition} yet")
+        otherwise = f"broker {target_id} does not lead {topic}-{partition} yet"
+        _wait_for(has_moved, SETTLE_SECONDS, otherwise)
 
-    def shrink_isr(self, topic: str, partition: int, without: int) -> list[int]:
+    def shrink_isr(self, topic: str, partition: int, without: int | Broker) -> list[int]:
         """Have a follower out of the ISR: it does not fetch until `restore_isr` or a restart.
 
         Returns:
@@ -200,21 +216,22 @@ class ClusterOutages:
         follower = self.broker(without)
         replicas.hold.on(follower.control())(topic, partition)
         leader = self.leader_of(topic, partition)
-        return replicas.drop_from_isr.on(leader.control())(topic, partition, without)
+        return replicas.drop_from_isr.on(leader.control())(topic, partition, follower.broker_id)
 
-    def restore_isr(self, topic: str, partition: int, broker_id: int) -> None:
+    def restore_isr(self, topic: str, partition: int, broker_id: int | Broker) -> None:
         """Have a follower fetch again; returns when it is in the ISR.
 
         Raises:
             ControlTimeout: it is not yet.
         """
-        replicas.release.on(self.broker(broker_id).control())(topic, partition)
+        follower = self.broker(broker_id)
+        replicas.release.on(follower.control())(topic, partition)
 
         def is_back() -> bool:
             leader = self.leader_of(topic, partition)
-            return broker_id in self._partition(leader, topic, partition).isr
+            return follower.broker_id in self._partition(leader, topic, partition).isr
 
-        _wait_for(is_back, SETTLE_SECONDS, f"broker {broker_id} is not in sync yet")
+        _wait_for(is_back, SETTLE_SECONDS, f"broker {follower.broker_id} is not in sync yet")
 
     def _partition(self, broker: Broker, topic: str, partition: int) -> InspectedPartition:
         """What a broker knows of a partition."""

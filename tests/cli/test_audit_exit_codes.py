@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import typer
 
 from odradek.cli.common.errors import CommandError
+from odradek.cli.declarations import Exit
 from odradek.cli.spark.audit import Severity, leave
 from odradek.spark_connector.pipelines import AuditFault, AuditReport, Expectation
 from odradek.spark_connector.pipelines.audit.results import Measured, result_of
@@ -42,7 +42,7 @@ def test_the_worst_decides(found: AuditReport, fail_on: Severity, code: int) -> 
     try:
         leave(found, fail_on)
         ended = 0
-    except typer.Exit as leaving:
+    except Exit as leaving:
         ended = leaving.exit_code
     except CommandError:  # which ends a command with 1
         ended = 1

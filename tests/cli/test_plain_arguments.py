@@ -14,7 +14,9 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.cli.app import typed
 from odradek.cli.commands import COMMANDS, load_command
+from odradek.cli.declarations import CommandGroup
 from odradek.cli.plain_arguments import declared_parameters, plain_call
 
 
@@ -23,13 +25,10 @@ def functions() -> dict[tuple[str, ...], Callable[..., object]]:
     found: dict[tuple[str, ...], Callable[..., object]] = {}
     for name in COMMANDS:
         command = load_command(name)
-        if not isinstance(command, typer.Typer):
+        if isinstance(command, CommandGroup):
+            found |= {(name, each): function for each, function in command.commands.items()}
+        else:
             found[name,] = command
-            continue
-        for each in command.registered_commands:
-            assert each.name is not None
-            assert each.callback is not None
-            found[name, each.name] = each.callback
     return found
 
 
@@ -40,7 +39,7 @@ FUNCTIONS = functions()
 def by_typer(words: tuple[str, ...]) -> Any:
     """A command of typer's that gives back what it would call the function with."""
 
-    @functools.wraps(FUNCTIONS[words])
+    @functools.wraps(typed(FUNCTIONS[words]))
     def record(**arguments: object) -> dict[str, object]:
         return arguments
 

@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from odradek.cli.common.connection import with_client
 from odradek.client.client import KafkaClient
-from odradek.testing import faults
+from odradek.testing import Broker, faults
 
 from .conftest import Odradek
 
@@ -243,6 +243,17 @@ def test_a_refused_write_is_reported_while_it_is_refused(kafka: Any, kafka_topic
         assert f"topic '{kafka_topic}': NOT_ENOUGH_REPLICAS" in reported
         child.stdin.close()
         assert "produced 1 records" in child.stderr.read()
+
+
+def test_a_refused_write_is_one_line_of_the_brokers_log(odradek: Odradek, patience: None) -> None:
+    with Broker({"message.max.bytes": "1000"}) as broker:
+        server = ("-b", broker.bootstrap_servers)
+        assert odradek("produce", "t", *server, stdin=bytes(2000) + b"\n").code == 1
+        broker.stop()
+        warnings = [line for line in broker.log.splitlines() if " WARNING " in line]
+    assert len(warnings) == 1, warnings
+    assert "a write to t-0" in warnings[0]
+    assert "MESSAGE_TOO_LARGE: a batch of " in warnings[0]
 
 
 def test_a_lost_write_ends_the_command_though_more_could_be_read(

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.documented import blocks_of, commands_of
 
 from odradek.testing.process.broker_process import BrokerProcess
 
 from .conftest import Odradek
 
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
-BLOCK = re.compile(r"^```(console|properties (\S+))\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = "docs/security.md"
 PASSWORDS = {"admin": b"change-me\n", "alice": b"wonderland\n"}
 SERVE = "odradek serve --config server.properties --data-dir odradek-data"
 PORT = "127.0.0.1:0"
-
-
-def commands(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        assert line.startswith("$ "), line
-        yield line.removeprefix("$ ")
 
 
 @pytest.mark.slow
 def test_the_page_runs_as_it_stands(
     odradek: Odradek, patience: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for the port, which may be another program's, and passwords, which nobody types."""
+    """But for the port, which may be another program's, and passwords, which nobody types.
+
+    Kafka's tools are run by tests/interop/test_tools_of_pages.py, and settings that are no whole
+    file are read by tests/docs/test_properties_blocks.py.
+    """
     monkeypatch.chdir(tmp_path)
     broker: BrokerProcess | None = None
     printed: list[str] = []
     try:
-        for _kind, name, text in BLOCK.findall(PAGE.read_text()):
-            if name:
-                Path(name).write_text(text.replace("localhost:9092", PORT))
+        for block in blocks_of(PAGE):
+            if block.argument:
+                name = block.argument.removeprefix('title="').removesuffix('"')
+                Path(name).write_text(block.text.replace("localhost:9092", PORT))
+            if block.language != "console":
                 continue
-            for command in commands(text):
+            for command, _ in commands_of(block):
+                if command.startswith("kafka-"):
+                    continue
                 if command == SERVE:
                     broker = served(tmp_path)
                     monkeypatch.setenv("ODRADEK_BOOTSTRAP_SERVER", broker.bootstrap)

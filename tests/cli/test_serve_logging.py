@@ -9,7 +9,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
-from odradek.cli.serve.command import LOG_LEVELS
+from odradek.cli.serve.parser import LOG_LEVELS
 from odradek.common.log_lines import LEVELS
 from odradek.testing.process.broker_process import BrokerProcess
 

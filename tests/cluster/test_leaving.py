@@ -7,6 +7,7 @@ import trio
 from support.in_process_cluster import InProcessCluster
 
 from odradek.broker.broker import Broker
+from odradek.metadata_store.errors import StoreUnreachable
 
 pytestmark = pytest.mark.short
 
@@ -69,4 +70,22 @@ async def test_nobody_names_a_broker_whose_port_is_closed(
     await cluster.create(broker_id, 3)
     await cluster.stop(broker_id)
     assert cluster.named == {broker_id: []}
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_controller_that_loses_the_metadata_store_as_it_stops_ends_all_the_same(
+    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = LeavingCluster()
+    await cluster.start(nursery, tmp_path)
+    await cluster.create(1, 3)
+    asked = []
+
+    async def lose_the_store(broker_id: int, broker_epoch: int) -> object:
+        asked.append(broker_id)
+        raise StoreUnreachable("/brokers/topics/t", "its disk is gone")
+
+    monkeypatch.setattr(cluster.controller, "shut_down_broker", lose_the_store)
+    await cluster.stop(1)
+    assert set(asked) == {1}
     nursery.cancel_scope.cancel()

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from support.console import Answer, Console, Page, require_harmless
 
@@ -479,6 +479,18 @@ def test_records_with_a_key_go_where_every_client_sends_them(
         found = console.page(f"/topics/{topic}/records?key=customer-{number}")
         assert {partition for partition, _ in offsets_in(found)} == {sent.partition}
         assert len(offsets_in(found)) == 2
+
+
+def test_offsets_in_a_topic_that_the_last_snapshot_lacks_are_moved(
+    console: Console, admin: KafkaAdminClient, producer: KafkaProducer, broker: Any, topic: str
+) -> None:
+    console.page("/topics")
+    make_topic(admin, topic)
+    fill(producer, topic, 3)
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=topic) as consumer:
+        consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(3, "", -1)})
+    shown = console.post("/groups/reset", {"id": topic, "target": "earliest"})
+    assert re.search(r"3 0 3 read again", shown.page.text), shown.page.text
 
 
 def test_offsets_of_a_group_are_moved_after_they_were_shown(

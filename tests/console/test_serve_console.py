@@ -16,7 +16,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from support.documented import Terminal, blocks_of
+from support.documented import Terminal, blocks_of, commands_of
+from support.http_control import ServedBrokers
 from support.ports import ports_in_a_row
 
 from odradek.testing.waiting import wait_until
@@ -62,10 +63,33 @@ def serving(*arguments: str, ready: str = "") -> Iterator[tuple[subprocess.Popen
 
 def test_command_of_the_page_starts_both(tmp_path: Path) -> None:
     with ports_in_a_row(2) as first, Terminal(tmp_path, {9092: first, 9440: first + 1}) as terminal:
-        (block,) = blocks_of(PAGE, "console")
+        block, *_ = blocks_of(PAGE, "console")
         assert terminal.run(block) == 1
         assert status_of(f"http://localhost:{first + 1}/topics") == 200
     assert status_of(f"http://localhost:{first + 1}/topics") is None
+
+
+def test_other_commands_of_the_page_start_a_console(tmp_path: Path) -> None:
+    _, alone, shared, of_tests = blocks_of(PAGE, "console")
+    with ServedBrokers() as served, ports_in_a_row(1) as port:
+        page = {
+            "kafka1:9092": served.bootstrap_servers,
+            "127.0.0.1:41001": served.bootstrap_servers,
+            "http://127.0.0.1:41007": served.ready["control"],
+            "0.0.0.0:9440": f"127.0.0.1:{port}",
+        }
+        for block in (alone, shared, of_tests):
+            with Terminal(tmp_path, {9092: port}) as terminal:
+                for command, _ in commands_of(block):
+                    for name, value in page.items():
+                        command = command.replace(name, value)
+                    if command.startswith("export "):
+                        terminal.command(command)
+                        continue
+                    if "--listen" not in command:
+                        command += f" --listen localhost:{port}"
+                    assert terminal.start(command, "console at ...").startswith("console at http")
+                    assert status_of(f"http://localhost:{port}/topics") == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from odradek.common.errors import ErrorCode, KafkaError
-from odradek.protocol.codec.wire import STRING_BYTES_MAX
+from odradek.protocol.codec.layout import STRING_BYTES_MAX
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 

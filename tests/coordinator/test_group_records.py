@@ -19,7 +19,7 @@ from odradek.coordinator.group.records import (
     read_key,
     read_offset_value,
 )
-from odradek.protocol.codec.wire import STRING_BYTES_MAX
+from odradek.protocol.codec.layout import STRING_BYTES_MAX
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.records.batch import iter_batches
 from odradek.protocol.records.records import iter_records

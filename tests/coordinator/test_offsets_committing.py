@@ -4,7 +4,7 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.coordinator.group.offset_metadata_manager import PartitionCommit
 from odradek.coordinator.group.offsets import AppendedAt, OffsetAndMetadata
 from odradek.coordinator.group.records import read_offset_value
-from odradek.protocol.codec.wire import STRING_BYTES_MAX
+from odradek.protocol.codec.layout import STRING_BYTES_MAX
 
 TOPIC_ID = bytes(range(16))
 

@@ -25,7 +25,7 @@ def test_it_starts_a_broker_that_clients_and_probes_reach() -> None:
     (entrypoint,), (default,) = instructions("ENTRYPOINT"), instructions("CMD")
     program, serve, *arguments = [*json.loads(entrypoint), *json.loads(default)]
     assert (program, serve) == ("odradek", "serve")
-    options = command._parser().parse_args(arguments)
+    options = command.read_options(arguments)
     ports = {address.rpartition(":")[2] for address in (options.listen, options.metrics)}
     assert ports == set(instructions("EXPOSE")[0].split())
     assert instructions("VOLUME") == [options.data_dir]

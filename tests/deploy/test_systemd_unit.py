@@ -36,7 +36,7 @@ def test_its_command_line_is_one(tmp_path: Path) -> None:
     (line,) = [each for each in UNIT.read_text().splitlines() if each.startswith("ExecStart=")]
     _, serve, *arguments = shlex.split(line.removeprefix("ExecStart="))
     assert serve == "serve"
-    options = command._parser().parse_args(arguments)
+    options = command.read_options(arguments)
     assert options.data_dir == "/var/lib/odradek"
     assert "StateDirectory=odradek\n" in UNIT.read_text()
 

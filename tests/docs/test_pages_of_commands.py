@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.documented import ROOT, Terminal, blocks_of
+from support.documented import ROOT, Terminal, blocks_of, commands_of
 from support.ports import ports_in_a_row
 
 from odradek.testing import Broker
@@ -106,15 +106,22 @@ def test_what_the_readme_installs_and_makes_is_there() -> None:
 def test_the_settings_and_commands_of_the_page_on_testing(tmp_path: Path) -> None:
     (settings,) = blocks_of("docs/testing.md", "ini")
     (workflow,) = blocks_of("docs/testing.md", "yaml")
-    runs, records = blocks_of("docs/testing.md", "console")
+    runs, external, records = blocks_of("docs/testing.md", "console")
     (tmp_path / "pytest.ini").write_text(settings.text + SETTINGS.partition("\n")[2])
     (tmp_path / "test_partitions.py").write_text(PARTITIONS_OF_A_TOPIC)
 
     *_, install, in_parallel = yaml.safe_load(workflow.text)["jobs"]["test"]["steps"]
     tested = (ROOT / "constraints.txt").read_text()
     pip, verb, ours, *packages = install["run"].split()
-    assert (pip, verb, ours) == ("pip", "install", "odradek")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (pip, verb, ours) == ("pip", "install", f"./odradek-{version}-py3-none-any.whl")
     assert [each for each in packages if f"\n{each}==" not in tested] == []
+
+    with ports_in_a_row(2) as first:
+        ((command, _),) = commands_of(external)
+        command = command.replace(":9094", f":{first + 1}")
+        with Terminal(tmp_path, {9092: first}) as terminal:
+            terminal.command(command, "odradek ready at localhost:9092, ...\n")
 
     with Broker({"num.partitions": "4"}) as broker, Broker() as other:
         ports = {

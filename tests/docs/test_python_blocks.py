@@ -11,6 +11,7 @@ import ast
 import inspect
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import trustme
 from support.documented import Block, blocks_of
 
 from odradek.client import Consumer, ConsumerSettings, KafkaClient, RecordMetadata, TopicInfo
+from odradek.security.authorizer.python_authorizer import ENTRY_POINTS
 from odradek.testing import Broker
 
 SECONDS_MAX = 60
@@ -119,8 +121,13 @@ async def test_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_security() -> None:
     """That a broker asks it is tested by tests/clients/test_python_authorizers.py."""
     (block,) = blocks_of("docs/security.md", "python")
+    (declared,) = blocks_of("docs/security.md", "toml")
+    groups = tomllib.loads(declared.text)["project"]["entry-points"]
     names: dict[str, Any] = {}
     exec(block.text, names)
+    assert {group: list(names.values()) for group, names in groups.items()} == {
+        ENTRY_POINTS: ["shop.rights:OpeningHours"]
+    }
     made = names["OpeningHours"]({"shop.hours": "8-20"})
     assert made.hours == "8-20"
     assert made.authorize("User:alice", "10.0.0.7", "WRITE", "TOPIC", "orders") is True

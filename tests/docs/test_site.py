@@ -20,24 +20,32 @@ SECONDS_MAX = 200
 
 
 class Page(HTMLParser):
-    """The links of a page, what can be linked to in it, and its text."""
+    """The links of a page, what can be linked to in it, its text, and that without code."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.links: set[str] = set()
         self.anchors: set[str] = set()
         self.text = ""
+        self.prose = ""
+        self._code = 0
         self.feed(path.read_text())
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         found = dict(attributes)
+        self._code += tag == "code"
         self.anchors.add(found.get("id") or "")
         for name in ("href", "src"):
             if found.get(name):
                 self.links.add(found[name] or "")
 
+    def handle_endtag(self, tag: str) -> None:
+        self._code -= tag == "code"
+
     def handle_data(self, data: str) -> None:
         self.text += data
+        if not self._code:
+            self.prose += data
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +68,10 @@ def test_every_page_is_there(site: dict[Path, Page]) -> None:
     assert {f"{renamed.get(name, name)}.html" for name in names} <= {
         path.as_posix() for path in site
     }
+
+
+def test_every_fence_became_a_block_of_code(site: dict[Path, Page]) -> None:
+    assert [path for path, page in site.items() if "```" in page.prose] == []
 
 
 def test_every_link_leads_somewhere(site: dict[Path, Page]) -> None:

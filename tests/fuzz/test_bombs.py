@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from construct import Construct, Renamed
+from construct import Bytes, Construct, Renamed
 from support.fuzz_targets import (
     KNOWN_TIMES_MAX,
     MEMORY_BYTES_MAX,
@@ -24,16 +24,16 @@ from support.fuzz_targets import (
 from support.selection import short, slow_unless
 
 from odradek.protocol import ApiKey, ErrorCode, KafkaError, ProtocolError, messages
-from odradek.protocol.codec.codegen import fixed_format
 from odradek.protocol.codec.decoder_source import decoder_source
 from odradek.protocol.codec.decoding_budget import CLIENT, limits_of
 from odradek.protocol.codec.message import MessageType
-from odradek.protocol.codec.types import ResolvedStruct
 from odradek.protocol.codec.wire import (
     COMPACT_LENGTH,
+    FIXED,
     TAGGED_FIELDS,
     Presence,
     Repeated,
+    ResolvedStruct,
     Sized,
     Text,
     bytes_min,
@@ -174,6 +174,13 @@ def _written(
             return _length(wire_type, 1) + _written(wire_type.element, style)
         return _length(wire_type, 0)
     return _length(wire_type, len(style.text)) + style.text
+
+
+def fixed_format(wire_type: Construct) -> str | None:
+    """The `struct` format of a construct, or None if its width is not fixed."""
+    if isinstance(wire_type, Bytes):
+        return f"{wire_type.length}s"
+    return next((form for form, plain in FIXED.items() if plain is wire_type), None)
 
 
 def _written_array(wire_type: Any, content: Callable[[Repeated], bytes] | None) -> bytes:
@@ -379,7 +386,7 @@ def distinct_versions(message: MessageType) -> list[int]:
     """Those whose decoders differ: the others would be measured twice."""
     sources: dict[str, int] = {}
     for version in message.versions:
-        source = decoder_source(message.version(version), CLIENT, is_long=True)
+        source = decoder_source(message.layout(version), CLIENT, is_long=True)
         sources.setdefault(source.text(), version)
     return list(sources.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import socket
@@ -13,6 +14,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as AssignedPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from support.raw_connection import RawConnection
 
@@ -64,8 +68,14 @@ class SmallBroker:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallBroker]:
-    broker = SmallBroker(tmp_path)
+def limit() -> int:
+    """Of the descriptors of `small`; a test may have another."""
+    return LIMIT
+
+
+@pytest.fixture
+def small(tmp_path: Path, limit: int) -> Iterator[SmallBroker]:
+    broker = SmallBroker(tmp_path, (limit, limit))
     yield broker
     broker.process.terminate()
     assert broker.process.wait(SECONDS_MAX) == 0
@@ -192,3 +202,57 @@ def read_wide(small: SmallBroker) -> None:
 
     wait_until(read, SECONDS_MAX, lambda: f"only {len(seen)} of {WIDE_PARTITIONS} were read")
     consumer.close()
+
+
+MANY_LIMIT = 512
+TOPICS, PARTITIONS_EACH = 100, 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [MANY_LIMIT])
+def test_ten_thousand_partitions_are_written_and_read_with_few_descriptors(
+    small: SmallBroker, limit: int
+) -> None:
+    descriptors = Path(f"/proc/{small.process.pid}/fd")
+    counts = []
+    names = [f"topic-{number}" for number in range(TOPICS)]
+    everything = {(name, partition) for name in names for partition in range(PARTITIONS_EACH)}
+
+    client = {"bootstrap.servers": small.bootstrap}
+    admin = AdminClient(client)
+    made = admin.create_topics(
+        [NewTopic(name, PARTITIONS_EACH, 1) for name in names], request_timeout=SECONDS_MAX
+    )
+    for each in made.values():
+        each.result(SECONDS_MAX)
+    counts.append(len(os.listdir(descriptors)))
+
+    refused: list[object] = []
+    producer = Producer({**client, "linger.ms": 100})
+    for name, partition in everything:
+        producer.produce(
+            name,
+            f"{name}-{partition}",
+            partition=partition,
+            on_delivery=lambda error, _: refused.append(error) if error else None,
+        )
+        producer.poll(0)
+    assert producer.flush(SECONDS_MAX) == 0
+    assert refused == []
+    counts.append(len(os.listdir(descriptors)))
+
+    consumer = Consumer({**client, "group.id": "not used", "enable.auto.commit": False})
+    consumer.assign([AssignedPartition(name, partition, 0) for name, partition in everything])
+    unread = set(everything)
+    while unread:
+        records = consumer.consume(1_000, SECONDS_MAX)
+        assert records, f"{len(unread):,} partitions were not read"
+        for each in records:
+            assert each.error() is None
+            assert each.value() == f"{each.topic()}-{each.partition()}".encode()
+            unread.discard((each.topic(), each.partition()))
+        counts.append(len(os.listdir(descriptors)))
+    consumer.close()
+    assert max(counts) < limit
+    assert "Traceback" not in small.log
+    assert "Too many open files" not in small.log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,8 @@ from odradek.metadata.features import (
 )
 from odradek.metadata_store import znodes
 from odradek.metadata_store.embedded.embedded_store import EmbeddedStore
-from odradek.metadata_store.store import MetadataStore
+from odradek.metadata_store.errors import StoreUnreachable
+from odradek.metadata_store.store import MetadataStore, StoredNode
 from odradek.metadata_store.znodes import FeatureNode, decode_feature, encode_feature
 from odradek.runtime.clock import ManualClock
 
@@ -328,6 +329,27 @@ async def test_changes_of_others_are_followed(
     await following.look()
     assert dict(following.features.levels) == {TRANSACTION: 2}
     assert following.features.epoch == DEFAULTS_EPOCH + 2
+
+
+async def test_a_change_that_could_not_be_read_is_read_later(
+    following: Following, other_store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session may go on as if nothing had been: no event would have it read."""
+    await following.follower.start()
+    real = following.store.get_many
+    changed = trio.Event()
+    following.features.on_change(lambda name, level: changed.set())
+
+    async def get_many(paths: Sequence[str]) -> list[StoredNode | None]:
+        monkeypatch.setattr(following.store, "get_many", real)
+        raise StoreUnreachable("metadata.sqlite", "it is locked")
+
+    monkeypatch.setattr(following.store, "get_many", get_many)
+    await other_store.create("/feature", encode_feature(FeatureNode({GROUP: 1})))
+    await following.look()
+    with trio.fail_after(20):
+        await changed.wait()
+    assert dict(following.features.levels) == {GROUP: 1}
 
 
 async def test_changes_are_followed_after_the_session_was_another(

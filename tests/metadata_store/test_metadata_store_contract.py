@@ -263,6 +263,18 @@ async def test_session_listeners_hear_of_every_state(store: MetadataStore) -> No
     assert states == [SessionState.CLOSED, SessionState.CONNECTED]
 
 
+async def test_who_opens_another_session_gives_up_the_one_that_is_open(
+    store: MetadataStore,
+) -> None:
+    """Its watches are gone: listeners that hear of nothing would never watch anew."""
+    states: list[SessionState] = []
+    first = store.session_id
+    store.add_session_listener(states.append)
+    await store.open()
+    assert states == [SessionState.EXPIRED, SessionState.CONNECTED]
+    assert store.session_id != first
+
+
 async def test_multi_does_everything_in_order(store: MetadataStore) -> None:
     await store.create("/epoch", b"4")
     results = await store.multi(

@@ -23,7 +23,14 @@ from odradek.metadata_store.embedded.embedded_store import (
     EmbeddedStore,
 )
 from odradek.metadata_store.errors import NoNode, SessionExpired, StoreUnreachable
-from odradek.metadata_store.store import Change, Create, SessionState, SetData, WatchEvent
+from odradek.metadata_store.store import (
+    Change,
+    Create,
+    SessionState,
+    SetData,
+    WatchEvent,
+    ensure_paths,
+)
 from odradek.runtime.clock import ManualClock
 from odradek.storage.io.files import REAL_FILES, RealFile, RealFiles, StorageFile
 
@@ -368,6 +375,11 @@ async def test_what_must_outlive_a_crash_of_power_is_synced_and_no_more(
     pass_time(clock, 2 * TIMEOUT_MS, store)
     assert files.synced[log] == lasting < os.path.getsize(log)
     await store.delete("/topics/t")
+    assert files.synced[log] == os.path.getsize(log)
+    lasting = files.synced[log]
+    await ensure_paths(store, ["/acls/kinds"])  # whoever misses them makes them again
+    assert files.synced[log] == lasting < os.path.getsize(log)
+    await store.create("/acls/kinds/one")  # and lasts with those that it needs
     assert files.synced[log] == os.path.getsize(log)
     await store.close()
 

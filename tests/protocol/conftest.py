@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from odradek.protocol.codec import wire
-from odradek.protocol.codec.types import ResolvedStruct
+from odradek.protocol.codec.wire import ResolvedStruct
 
 DATA = Path(__file__).parent / "data"
 

@@ -256,7 +256,9 @@ def test_long_messages_are_decoded_to_the_same(
     for version in message.versions:
         resolved = message.version(version)
         limits = limits_of(message.name, message.api_key)
-        decode_long = decoder_source(resolved, limits, is_long=True).compile("decode", "long")
+        decode_long = decoder_source(message.layout(version), limits, is_long=True).compile(
+            "decode", "long"
+        )
         for _ in range(3):
             body = encode_body(random_value(resolved, rng), version)
             expected, position = message.decoder(version)(body, 0)

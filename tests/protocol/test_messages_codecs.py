@@ -13,7 +13,7 @@ from support.random_messages import random_value
 
 from odradek.protocol import internal, messages
 from odradek.protocol.codec.message import MessageType
-from odradek.protocol.codec.types import ResolvedStruct
+from odradek.protocol.codec.wire import ResolvedStruct
 
 MESSAGES: list[MessageType] = [
     *(getattr(messages, name) for name in messages.message_names()),

@@ -31,8 +31,9 @@ from odradek.common.sentinels import ZERO_UUID
 from odradek.protocol import internal, messages
 from odradek.protocol.codec import types, wire
 from odradek.protocol.codec.message import MessageType
-from odradek.protocol.codec.types import Array, Field, ResolvedStruct, StructType
+from odradek.protocol.codec.types import Array, Field, StructType
 from odradek.protocol.codec.versions import NO_VERSIONS, format_versions, parse_versions
+from odradek.protocol.codec.wire import ResolvedStruct
 
 Strategy = Callable[[ResolvedStruct], st.SearchStrategy[Any]]
 

@@ -16,8 +16,8 @@ from support.kmsg_vectors import SEEDS, Vector, kept_vectors
 
 from odradek.protocol import ApiKey, ProtocolError, messages
 from odradek.protocol.codec.message import MessageType
-from odradek.protocol.codec.types import UNKNOWN_TAGS, ResolvedStruct
-from odradek.protocol.codec.wire import TAGGED_FIELDS, Presence, Repeated
+from odradek.protocol.codec.types import UNKNOWN_TAGS
+from odradek.protocol.codec.wire import TAGGED_FIELDS, Presence, Repeated, ResolvedStruct
 
 SIDES = {"request": messages.request_message, "response": messages.response_message}
 

@@ -17,7 +17,8 @@ import pytest
 from odradek.protocol import ApiKey, internal, messages
 from odradek.protocol.codec import wire
 from odradek.protocol.codec.message import MessageType
-from odradek.protocol.codec.types import Field, ResolvedStruct, StructType
+from odradek.protocol.codec.types import Field, StructType
+from odradek.protocol.codec.wire import ResolvedStruct
 
 Rows = Callable[[str], list[list[str]]]
 

@@ -25,6 +25,7 @@ from odradek.protocol.codec.types import (
     struct,
 )
 from odradek.protocol.codec.versions import format_versions, parse_versions
+from odradek.protocol.codec.wire import construct_of
 
 
 def test_messages_are_classes_whose_versions_are_constructs() -> None:
@@ -33,8 +34,9 @@ def test_messages_are_classes_whose_versions_are_constructs() -> None:
     assert issubclass(request, Message)
     assert isinstance(request.version(9), construct.Struct)
     [topics, *_] = request.fields
-    assert isinstance(topics.resolve(9, True), construct.Construct)
-    assert isinstance(topics.type.resolve(9, True, True, False), construct.Construct)
+    assert isinstance(construct_of(topics.resolve(9, True).layout), construct.Construct)
+    layout = topics.type.resolve(9, True, True, False)
+    assert isinstance(construct_of(layout), construct.Construct)
 
 
 def test_a_version_is_a_plain_struct_that_parses_and_builds() -> None:
@@ -62,7 +64,7 @@ def test_a_version_can_be_part_of_another_construct() -> None:
 def resolved(
     field_type: FieldType, *, flexible: bool = False, nullable: bool = False
 ) -> construct.Construct:
-    return field_type.resolve(0, flexible, nullable, False)
+    return construct_of(field_type.resolve(0, flexible, nullable, False))
 
 
 def test_types_resolve_by_version_and_flexibility() -> None:

@@ -1,24 +1,20 @@
 """The blocks of docs/spark.md: Python runs in one session, in the page's order.
 
-The page's addresses and folders are those of a broker of the test's own. Of commands, which take
-many seconds each and are run by test_spark_commands.py, the arguments are read.
+The page's addresses and folders are those of a broker of the test's own.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from support.documented import blocks_of
 from support.schema_registry_server import schema_registry
 
-from odradek.cli.app import app
 from odradek.spark_connector.decoding import Schema, SchemaRegistry, encode_values
 from odradek.spark_connector.pipelines.audit.expectations import read_expectations
 from odradek.spark_connector.pipelines.lineage import LineageJob, lineage_to
@@ -81,33 +77,6 @@ def test_the_blocks_of_python_run(
         run(encoded.text)
         assert names["encoded"].count() == 1
         assert "decode_error" in run(plain.text).columns
-
-
-def commands() -> Iterator[str]:
-    for block in blocks_of(PAGE, "console"):
-        for line in block.text.replace("\\\n", "").splitlines():
-            assert line.startswith("$ odradek "), line
-            yield line.removeprefix("$ ").partition("    #")[0].rstrip()
-
-
-@pytest.mark.short
-@pytest.mark.parametrize("command", list(commands()))
-def test_the_arguments_of_commands_are_read(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "orders.toml").touch()
-    for name in ("lake", "broker-1/data", "broker-2/data", "broker-3/data"):
-        (tmp_path / name).mkdir(parents=True)
-    words = shlex.split(command)[1:]
-    if words[0] == "serve":
-        return
-    found = typer.main.get_command(app)
-    context = found.make_context("odradek", words)
-    while hasattr(found, "resolve_command"):
-        name, found, words = found.resolve_command(context, context._protected_args + context.args)
-        context = found.make_context(name, words, parent=context)
-    assert not context.args
 
 
 @pytest.mark.short

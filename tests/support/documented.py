@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,13 +49,30 @@ def blocks_of(page: str, language: str | None = None) -> list[Block]:
     return [each for each in blocks if language in (None, each.language)]
 
 
+def indented_blocks_of(page: str) -> list[str]:
+    """What Markdown takes for code because it is indented, which no test finds by its language."""
+    text = _FENCED.sub("", (ROOT / page).read_text())
+    return re.findall(r"(?:\A|\n\n)((?: {4,}\S.*\n)+)", text)
+
+
+def commands_of(block: Block) -> list[tuple[str, str]]:
+    """The commands of a console block, each on one line, and what each prints by the page."""
+    assert block.text.startswith("$ "), block.text
+    commands = []
+    for each in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, printed = re.sub(r"\\\n *", "", each).partition("\n")
+        commands.append((command.partition("    #")[0].rstrip(), printed))
+    return commands
+
+
 class Terminal:
     """Runs the commands of console blocks in a folder, as bash does, and compares what they print.
 
     A line that begins with `$ ` is a command; the lines below it, if any, are what it prints.
-    There, `...` stands for anything, and alone in a line for any number of lines. `odradek serve`
-    goes on in the background when it has printed its lines. The ports of the pages may be some
-    other program's, so that others are taken.
+    There, `...` stands for anything, and alone in a line for any number of lines. `odradek serve`,
+    `console` and `record` go on in the background when they have printed their lines, and what is
+    exported counts for what follows. The ports of the pages may be some other program's, so that
+    others are taken.
 
     Args:
         folder: where the commands run.
@@ -94,14 +110,21 @@ class Terminal:
 
     def run(self, block: Block) -> int:
         """Run a block's commands; returns how many there were."""
-        commands = list(_commands(self.local(block.text)))
+        commands = commands_of(block)
         for command, expected in commands:
-            is_broker = command.startswith("odradek serve")
-            printed = self._serve(command, expected) if is_broker else self.bash(command)
-            assert not expected or re.fullmatch(_pattern(expected), printed), (
-                f"{block.page}: {command}\n{printed}"
-            )
+            self.command(command, expected)
         return len(commands)
+
+    def command(self, command: str, expected: str = "") -> str:
+        """Run a command, as it stands on a page, and compare what it prints; returns that."""
+        command, expected = self.local(command), self.local(expected)
+        name, _, value = command.removeprefix("export ").partition("=")
+        if command.startswith("export "):
+            self._environment[name] = self.bash(f"printf %s {value}")
+            return ""
+        printed = self.start(command, expected) if _goes_on(command) else self.bash(command)
+        assert not expected or re.fullmatch(_pattern(expected), printed), f"{command}\n{printed}"
+        return printed
 
     def bash(self, command: str) -> str:
         """Run a command; returns what it printed. It must end well."""
@@ -121,8 +144,9 @@ class Terminal:
         assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}"
         return done.stdout
 
-    def _serve(self, command: str, expected: str) -> str:
-        if "--listen" not in command:
+    def start(self, command: str, expected: str) -> str:
+        """Start what goes on in the background; returns as many lines of it as are expected."""
+        if command.startswith("odradek serve") and "--listen" not in command:
             command += f" --listen {self.local('localhost:9092')}"
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
@@ -136,11 +160,8 @@ class Terminal:
         return "".join(process.stdout.readline() for _ in expected.splitlines())
 
 
-def _commands(text: str) -> Iterator[tuple[str, str]]:
-    assert text.startswith("$ "), text
-    for each in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, printed = each.partition("\n")
-        yield command.partition("    #")[0].rstrip(), printed
+def _goes_on(command: str) -> bool:
+    return command.startswith(("odradek serve", "odradek console", "odradek record"))
 
 
 def _pattern(expected: str) -> str:

@@ -7,8 +7,15 @@ from typing import Any
 
 import construct
 
-from odradek.protocol.codec.types import UNKNOWN_TAGS, ResolvedStruct
-from odradek.protocol.codec.wire import TAGGED_FIELDS, Presence, Repeated, Sized, Text
+from odradek.protocol.codec.types import UNKNOWN_TAGS
+from odradek.protocol.codec.wire import (
+    TAGGED_FIELDS,
+    Presence,
+    Repeated,
+    ResolvedStruct,
+    Sized,
+    Text,
+)
 
 INTEGER_BITS = {"b": 8, "h": 16, "l": 32, "q": 64}
 UNSIGNED_BITS = {"H": 16, "L": 32}

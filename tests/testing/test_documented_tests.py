@@ -9,7 +9,9 @@ import pytest
 from support.pytest_runs import PytestRun
 
 from odradek.testing import Broker, Cluster, conditions, faults
+from odradek.testing.fixtures.marker_options import Options
 from odradek.testing.fixtures.shared_broker import SharedBroker
+from odradek.tools.conformance.scenario import all_scenarios
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "testing.md"
@@ -37,12 +39,12 @@ def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS_MAX + 20)
 def test_every_recipe_runs(tmp_path: Path) -> None:
-    assert len(RECIPES) == 12
+    assert len(RECIPES) == 13
     tests = 0
     for recipe in RECIPES:
         source = recipe.read_text()
         (tmp_path / recipe.name).write_text(source)
-        tests += len(re.findall(r"^def test_", source, re.M))
+        tests += len(re.findall(r"^(?:async )?def test_", source, re.M))
     run = PytestRun(tmp_path, "", ("-n", "3"), head="")
     assert passed(run.finish(SECONDS_MAX)) >= tests
     assert run.left_over() == []
@@ -61,6 +63,18 @@ def test_the_page_names_only_what_there_is() -> None:
     assert set(re.findall(r"`(\w+)`", list_of_conditions)) == {
         each for each in conditions.__all__ if each.islower()
     }
+
+
+def test_the_page_has_every_option_of_the_marker() -> None:
+    table = PAGE.read_text().partition("| option of the marker |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)=", table, re.M)) == {
+        {"settings": "config"}.get(name, name) for name in Options._fields
+    }
+
+
+def test_there_are_as_many_scenarios_as_the_page_says() -> None:
+    assert "more than 1,300 scripted scenarios" in PAGE.read_text()
+    assert len(all_scenarios()) > 1_300
 
 
 def test_the_page_names_every_recipe() -> None:

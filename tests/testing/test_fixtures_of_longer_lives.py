@@ -61,6 +61,85 @@ def test_it(app):
     assert re.search(r"#\d+ .* Produce v\d+ from kafka-python", shown), shown
 
 
+ADVICE = {
+    "kafka": "take kafka_factory: kafka_factory() is the same broker",
+    "kafka_topic": "take kafka_topic_factory: kafka_topic_factory() is the name of a new topic",
+    "kafka_group": "give it a name that nobody else uses",
+    "kafka_broker": "write `with odradek.testing.Broker() as broker:` in the fixture",
+    "kafka_cluster": "write `with odradek.testing.Cluster(3) as cluster:` in the fixture",
+}
+
+
+def test_a_fixture_that_lives_longer_than_ours_is_told_what_to_take(tmp_path: Path) -> None:
+    cases = [
+        (each, scope) for each in ADVICE for scope in ("class", "module", "package", "session")
+    ]
+    run = PytestRun(
+        tmp_path,
+        "import pytest\n"
+        + "".join(
+            f"""
+@pytest.fixture(scope="{scope}")
+def {scope}_{fixture}({fixture}):
+    pass
+
+def test_{scope}_{fixture}({scope}_{fixture}):
+    pass
+
+def test_{scope}_{fixture}_again({scope}_{fixture}):
+    pass
+
+@pytest.fixture(scope="{scope}")
+def {scope}_late_{fixture}(request):
+    request.getfixturevalue("{fixture}")
+
+def test_{scope}_late_{fixture}({scope}_late_{fixture}):
+    pass
+"""
+            for fixture, scope in cases
+        ),
+        # Where `CI` is set, pytest's summary tells every error whole once more.
+        ("--maxfail=0", "-rN"),
+        head="",
+    )
+    printed = run.finish()
+    assert f"{3 * len(cases)} errors" in printed
+    _, *errors = re.split(r"^_+ ERROR at setup of ", printed, flags=re.M)
+    for fixture, scope in cases:
+        names = {
+            f"test_{scope}_{each}" for each in (fixture, f"{fixture}_again", f"late_{fixture}")
+        }
+        own = [each for each in errors if each.split()[0] in names]
+        assert len(own) == len(names)
+        for error in own:
+            assert f"scoped fixture {fixture} with a {scope} scoped" in error
+            assert error.count(ADVICE[fixture]) == 1
+
+
+def test_a_mismatch_of_a_fixture_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    run = PytestRun(
+        tmp_path,
+        """
+import pytest
+
+@pytest.fixture
+def kafka():
+    return "a Kafka of my own"
+
+@pytest.fixture(scope="module")
+def app(kafka):
+    pass
+
+def test_it(app):
+    pass
+""",
+        head="",
+    )
+    printed = run.finish()
+    assert "ScopeMismatch" in printed
+    assert "kafka_factory" not in printed
+
+
 def test_coroutines_of_every_kind_wait_without_blocking_their_loop(tmp_path: Path) -> None:
     run = PytestRun(
         tmp_path,
@@ -156,6 +235,42 @@ def test_it():
     assert "broker_process.py" not in printed
 
 
+@pytest.mark.parametrize(
+    ("called", "said"),
+    [
+        ('kafka_factory(config={"num.partitons": 1})', "did you mean num.partitions"),
+        ('kafka_factory(config={"log.dirs": "/elsewhere"})', "a folder of its own"),
+        ('kafka_factory(tls="yes")', "kafka_factory(tls='yes'): tls is True or False"),
+        ('kafka_topic_factory(config={"retention.mss": "1"})', "retention.mss"),
+    ],
+)
+def test_a_wrong_call_of_a_factory_fails_at_the_line_that_calls_it(
+    tmp_path: Path, called: str, said: str
+) -> None:
+    run = PytestRun(
+        tmp_path,
+        f"""
+import pytest
+
+@pytest.fixture(scope="session")
+def app(kafka_factory, kafka_topic_factory):
+    return {called}
+
+def test_it(app):
+    pass
+""",
+        head="",
+    )
+    printed = run.finish()
+    assert "1 error" in printed
+    assert re.search(rf"^> +return {re.escape(called)}$", printed, re.M), printed
+    assert said in printed
+    for ours in ("pytest_plugin.py", "shared_broker.py", "verbs.py", "client.py", "contextlib.py"):
+        assert ours not in printed, "no line of ours is shown"
+    assert "@pytest.mark.kafka" not in printed
+    assert "During handling of" not in printed, "the error is shown once"
+
+
 def test_every_exception_is_where_the_broker_is() -> None:
     for name in testing.__all__:
         assert isinstance(getattr(testing, name), type)
@@ -186,11 +301,56 @@ def test_brokers_come_and_go(pair: Cluster) -> None:
         pair.wait_until(topic_exists("t"))
 
 
+def test_a_broker_itself_does_where_its_id_does(pair: Cluster) -> None:
+    first, second = pair.brokers
+    third = pair.add_broker()
+    assert pair.broker(third) is third
+    pair.create_topic("t", replication_factor=3)
+    with pair.link_cut(first, third):
+        assert pair.cut_links() == [(1, 3)]
+    pair.isolate(second)
+    assert pair.cut_links() == [(1, 2), (2, 3)]
+    pair.heal(second)
+    assert pair.cut_links() == []
+    pair.move_leader("t", 0, to=third)
+    assert pair.leader_of("t") is third
+    assert sorted(pair.shrink_isr("t", 0, without=first)) == [2, 3]
+    pair.restore_isr("t", 0, first)
+    pair.remove_broker(second)
+    assert pair.brokers == [first, third]
+    with pytest.raises(ValueError, match="the brokers are 1, 3: there is no <Kafka broker 2 at "):
+        pair.remove_broker(second)
+
+
 def test_a_groups_coordinator_is_known_before_its_first_request(pair: Cluster) -> None:
     coordinator = pair.coordinator_of("g")
     assert coordinator in pair.brokers
     assert pair.topics(internal=True) == ["__consumer_offsets"]
     assert pair.transaction_coordinator_of("x") in pair.brokers
+
+
+def test_a_clusters_report_has_brokers_that_were_added(tmp_path: Path) -> None:
+    run = PytestRun(
+        tmp_path,
+        """
+@pytest.mark.kafka(brokers=1)
+def test_it(kafka_cluster):
+    added = kafka_cluster.add_broker()
+    kafka_cluster.create_topic("t", 1, 2)
+    kafka_cluster.move_leader("t", 0, to=added)
+    talk(kafka_cluster.bootstrap_servers, "t", "readers")
+    assert False
+""",
+    )
+    printed = run.finish()
+    _, _, shown = printed.partition("last requests to Kafka broker 1 and Kafka broker 2")
+    assert re.search(r"^Kafka broker 2: #1 ", shown, re.M), "all that it was sent since it came"
+    assert re.search(r"^Kafka broker 2: #\d+ \S+ Produce v\d+ from kafka-python", shown, re.M), (
+        shown
+    )
+    _, _, log = shown.partition("log of Kafka broker 2")
+    assert "(nothing logged)" not in log
+    assert "(its log is gone)" not in log
 
 
 def test_a_clusters_report_has_the_requests_of_all_brokers_in_their_order(tmp_path: Path) -> None:
@@ -213,3 +373,4 @@ def test_it(kafka_cluster):
     assert {broker for broker, *_ in lines} == {"Kafka broker 1", "Kafka broker 2"}
     assert [time for _, time, *_ in lines] == sorted(time for _, time, *_ in lines)
     assert [each for each in lines if each[2] == "Fetch" and "kafka-python" not in each[3]] == []
+    assert [each for each in lines if "-fetcher-" in each[3]] == []

@@ -2,21 +2,23 @@
 
     python -m odradek.tools.benchmarks.worst_requests [--only REGEX] [--partitions 500]
 
-A broker of its own gets topics, groups of each kind with members, and transactions. For each API
-that is served, and each size, some requests made from its schema are sent once
+A broker gets topics, groups of each kind with members, and transactions. For each API that is
+served, and each size, some requests made from its schema are sent once
 (`worst/requests.py`); the one that takes most processor time is the worst. It, and the one that
 holds the broker's loop for longest, are then sent again and again for a moment. All the while a
 good client produces, fetches and asks for Metadata beside it: how long it waits is what matters.
 
 Columns: the error codes in the answer; the bytes of the request (less than its size where the
-broker closes the connection at more) and of the answer; the broker's processor time for it; peak of
-its resident memory above that before; for how long the broker's processor was at work at the most
+broker closes the connection at more) and of the answer; the broker's processor time for it; the
+peak of its resident memory, once and repeated, above what it had when nothing but the good client
+had asked it for anything; for how long the broker's processor was at work at the most
 while the good client waited for one answer (held), then, while the request is repeated, the same as
 p99 and at the most (h99, hmax), and the whole waits as p50, p99 and at the most, in which
 everything counts that the machine does. Times are ms, memory is MB of 10^6 bytes.
 
-APIs that are for who has logged in are sent to a second broker, which has an authorizer, ACLs,
-users and tokens; what takes away or changes what others name, to brokers of its own. APIs of which
+Each API and size has a broker of its own, as many requests take away or change what others name,
+and memory that was used once stays with the process. APIs that are for who has logged in have one
+with an authorizer, ACLs, users and tokens. APIs of which
 no request was answered with anything but errors are named at the end. The exit code is 1 if a goal
 is missed: of holds and memory always, of waits where the machine is quiet at the start.
 """
@@ -29,7 +31,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from operator import attrgetter
@@ -83,28 +85,6 @@ OF_LOGGED_IN = frozenset(
 )
 """APIs that are measured on a broker with an authorizer: without one it refuses them."""
 
-SPENDING = frozenset(
-    {
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.LEAVE_GROUP,
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.DELETE_RECORDS,
-        ApiKey.INIT_PRODUCER_ID,
-        ApiKey.DELETE_ACLS,
-        ApiKey.DELETE_GROUPS,
-        ApiKey.OFFSET_DELETE,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        ApiKey.SHARE_GROUP_HEARTBEAT,
-        ApiKey.STREAMS_GROUP_HEARTBEAT,
-        ApiKey.DELETE_SHARE_GROUP_STATE,
-        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-    }
-)
-"""APIs after whose requests the scene is another one: each has brokers of its own."""
-
-
 REPEATED: Final[tuple[tuple[str, Callable[[Wait], float], float], ...]] = (
     ("hold_p99_ms", attrgetter("held"), 0.99),
     ("hold_max_ms", attrgetter("held"), 1.0),
@@ -130,6 +110,8 @@ class Attack:
         self._connect = connect
         self._wire = connect()
         self._idle_cpu = self._measure_idle()
+        self._idle_mb = running.resident_mb()
+        reset_peak(running.target.pid)
 
     def _measure_idle(self) -> float:
         """Processor seconds for a request of the good client's."""
@@ -146,8 +128,7 @@ class Attack:
         frame = candidate.frame
         self._open(candidate)
         self._good.wait_for_one_more()
-        reset_peak(self._running.target.pid)
-        resident, cpu = self._running.resident_mb(), self._running.cpu_seconds()
+        cpu = self._running.cpu_seconds()
         began = time.perf_counter()
         answer = self._exchange(frame)
         self._good.wait_for_one_more()
@@ -161,7 +142,6 @@ class Attack:
             len(frame),
             None if answer is None else len(answer),
             1000 * max(cpu_seconds, 0),
-            peak_mb(self._running.target.pid) - resident,
             percentile((each.held for each in waits), 1.0),
             codes,
             SUCCESS in codes,
@@ -197,6 +177,10 @@ class Attack:
         for figure, seconds_of, share in REPEATED:
             found = percentile(map(seconds_of, waits), share)
             setattr(row, figure, max(found, getattr(row, figure)))
+
+    def risen_mb(self) -> float:
+        """The most memory that the broker has had since it is attacked, above that at idle."""
+        return peak_mb(self._running.target.pid) - self._idle_mb
 
     def _exchange(self, frame: bytes) -> memoryview | None:
         try:
@@ -235,37 +219,23 @@ def rows(options: argparse.Namespace, console: Console) -> Iterator[Row]:
         for api in map(ApiKey, REGISTRATIONS)
         if re.search(options.only, api.name, re.IGNORECASE)
     ]
-    cases = [(api, size) for api in chosen for size in options.sizes]
-    for logs_in in (False, True):
-        here = [case for case in cases if (case[0] in OF_LOGGED_IN) is logs_in]
-        yield from _measured(
-            [case for case in here if case[0] not in SPENDING], options, console, logs_in=logs_in
-        )
-        for case in here:
-            if case[0] in SPENDING:
-                yield from _measured([case], options, console, logs_in=logs_in)
+    for api in chosen:
+        for size in options.sizes:
+            yield _measured(api, size, options, console)
 
 
-def _measured(
-    cases: Sequence[tuple[ApiKey, int]],
-    options: argparse.Namespace,
-    console: Console,
-    *,
-    logs_in: bool,
-) -> Iterator[Row]:
-    """Measure some APIs, each at its size, on one broker."""
-    if not cases:
-        return
+def _measured(api: ApiKey, size: int, options: argparse.Namespace, console: Console) -> Row:
+    """Measure an API on a broker of its own."""
+    logs_in = api in OF_LOGGED_IN
     settings = {**SETTINGS, **(SECURITY_SETTINGS if logs_in else {})}
     with broker(*(f"{name}={value}" for name, value in settings.items())) as running:
         connect = partial(logged_in if logs_in else Wire, running.host, running.port)
-        scene, topic = prepare(connect, options.partitions)
+        scene, topic = prepare(connect, api, options.partitions)
         if logs_in:
             scene = prepare_security(connect, scene)
         with GoodClient(connect(), topic, running.cpu_seconds) as good:
             attack = Attack(running, good, connect)
-            for api, size in cases:
-                yield _worst(attack, api, scene, size, options.seconds, console)
+            return _worst(attack, api, scene, size, options.seconds, console)
 
 
 def _worst(
@@ -292,11 +262,11 @@ def _worst(
     row = replace(
         worst[0],
         hold_ms=longest[0].hold_ms,
-        memory_mb=max(each.memory_mb for each, _ in tried),
         has_succeeded=any(each.has_succeeded for each, _ in tried),
     )
     for _, repeated in {id(each): each for each in (worst, longest)}.values():
         attack.again(repeated, seconds, row)
+    row.memory_mb = attack.risen_mb()
     console.print(
         f"{row.api} {size}: {row.cpu_ms:.1f} ms CPU ({row.shape} x {row.count}: "
         f"{in_words(row.codes)}), {row.memory_mb:.1f} MB, held {row.hold_ms:.1f} ms "

@@ -17,10 +17,12 @@ have [fixtures](testing.md) that do the same.
 
 A test starts a process and reads one line:
 
-    $ odradek serve --ephemeral --json --brokers 3
-    {"bootstrap_servers": "127.0.0.1:41001,127.0.0.1:41003,127.0.0.1:41005",
-     "control": "http://127.0.0.1:41007", "control_port": 41007,
-     "brokers": [{"id": 1, "address": "127.0.0.1:41001"}, ...], "pid": 4242}
+```console
+$ odradek serve --ephemeral --json --brokers 3
+{"bootstrap_servers": "127.0.0.1:41001,127.0.0.1:41003,127.0.0.1:41005",
+ "control": "http://127.0.0.1:41007", "control_port": 41007,
+ "brokers": [{"id": 1, "address": "127.0.0.1:41001"}, ...], "pid": 4242}
+```
 
 The line (it is one line) comes when all brokers serve, less than a second later. `--brokers` is 1
 unless it is given, `-o KEY=VALUE` and `--config FILE` are settings of all of them, and
@@ -51,10 +53,12 @@ worker. They run in `make test-all`.
 REQUESTS = """
 ## Requests
 
-    $ curl -s -X POST localhost:41007/faults \\
-        -d '{"fault": "lose_answer", "api": "Produce", "topic": "orders", "times": 1}'
-    {"id": 1, "fault": "handle Produce for topic 'orders', and close the connection in place of
-     the answer; once", "strikes": 0, "matches": 0}
+```console
+$ curl -s -X POST localhost:41007/faults \\
+    -d '{"fault": "lose_answer", "api": "Produce", "topic": "orders", "times": 1}'
+{"id": 1, "fault": "handle Produce for topic 'orders', and close the connection in place of
+ the answer; once", "strikes": 0, "matches": 0}
+```
 
 Arguments of a POST are the fields of a JSON object, which may be left out where nothing is needed;
 those of GET and DELETE stand in the query; those in the path are encoded as in any URL. Answers are

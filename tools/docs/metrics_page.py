@@ -9,8 +9,10 @@ METRICS_PAGE_HEAD = """# Metrics
 
 Written by `python -m odradek.tools.docs.metrics_page`; a test holds it current.
 
-    odradek serve --metrics localhost:9404
-    curl http://localhost:9404/metrics
+```console
+$ odradek serve --metrics localhost:9404
+$ curl http://localhost:9404/metrics
+```
 
 With `--brokers N` each broker has its own page, on N ports from that one on, as N Kafka brokers
 would; with `--processes` there is one page, on which each sample has a label `broker`, and which
@@ -44,7 +46,9 @@ before that. Times under 64 ms are exact to the millisecond, longer ones to a th
 
 While there is a subscription, clients push their metrics (KIP-714):
 
-    odradek configs alter --client-metrics all metrics='*' interval.ms=10000
+```console
+$ odradek configs alter --client-metrics all metrics='*' interval.ms=10000
+```
 
 The newest values stand on the page of the broker that a client pushes to:
 `org.apache.kafka.producer.record.send.total` of a Java producer is

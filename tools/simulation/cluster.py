@@ -10,6 +10,7 @@ may be left undone.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +19,14 @@ from random import Random
 
 from ...broker.broker_state import BrokerState
 from ...client.errors import ClientError
+from ...common.acl import AclBinding
 from ...metadata_store.embedded.node_table import Paths
 from ...metadata_store.errors import MetadataStoreError
 from ...runtime import waiting
 from ...runtime.long_work import steps_counted
 from ...storage.errors import StorageError
+from ...storage.io.open_files import LIMIT_MAX, OPEN_FILES
+from .checkers.acl_checker import AclChecker
 from .checkers.broker_checker import BrokerChecker
 from .checkers.group_checker import GroupChecker
 from .checkers.invariants import InvariantBroken, LoggedViolations
@@ -30,10 +34,13 @@ from .checkers.log_checker import LogChecker
 from .checkers.sequence_checker import SequenceChecker
 from .checkers.store_checker import Held, StoreChecker
 from .checkers.transaction_checker import TransactionChecker
+from .clients.acl_admins import AclAdmin
 from .clients.admins import Admin
 from .clients.auditors import Auditor
+from .clients.classic_members import ClassicMember
 from .clients.client import SimulatedClient
-from .clients.group_members import GroupMember
+from .clients.consumer_members import ConsumerMember
+from .clients.feature_admins import FeatureAdmin
 from .clients.producers import Producer
 from .clients.readers import Reader
 from .clients.transactional_producers import TransactionalProducer
@@ -51,7 +58,13 @@ HEAL_MS_MAX = 180_000
 """So long after everybody is back nothing may be left undone."""
 LOOK_MS = 1_000
 START_MS_MAX = 60_000
+RETENTION_MS = 7 * 24 * 3_600_000
+"""A broker's `log.retention.ms` unless a mix says otherwise."""
+COLLECT_AFTER = (50_000, 5, 2)
+"""Of the garbage collector: a run makes little that only it can free, and much that it looks at."""
 UNCLEAN = "unclean.leader.election.enable"
+CLASSIC_ASSIGNORS = ("range", "cooperative-sticky")
+"""Of the two classic groups."""
 
 
 class ClusterSimulation:
@@ -95,14 +108,21 @@ class ClusterSimulation:
             on_state=self._state_written,
             on_deletion=lambda topic_id: self.log_checker.topic_deleted(topic_id),
         )
-        self.log_checker = LogChecker(self.store_checker.note_leader, allows_unclean=allows_unclean)
+        self.log_checker = LogChecker(
+            self.store_checker.note_leader,
+            allows_unclean=allows_unclean,
+            retention_ms=mix.overrides.get("log.retention.ms", RETENTION_MS),
+        )
         self.broker_checker = BrokerChecker()
         self.sequence_checker = SequenceChecker(self.log_checker.is_lossy)
         self.group_checker = GroupChecker(lambda: allows_unclean)
         self.transaction_checker = TransactionChecker(
-            lambda key: allows_unclean or self.log_checker.is_lossy(key)
+            lambda key: allows_unclean or self.log_checker.is_lossy(key), self.log_checker.gone
         )
-        self.store = StoreServer(self.kernel, self.network, self.random, self._store_changed)
+        self.acl_checker = AclChecker()
+        self.store = StoreServer(
+            self.kernel, self.network, self.random, self._store_changed, mix.session_ms
+        )
         self.store_checker.table = self.store.table
         overrides = {**mix.overrides, UNCLEAN: str(allows_unclean).lower()}
         self.broker_ids = tuple(range(1, mix.broker_count(self.random) + 1))
@@ -128,12 +148,30 @@ class ClusterSimulation:
             ),
             *(Reader(self, f"reader-{each}") for each in range(1, mix.readers + 1)),
             *(
-                GroupMember(self, f"member-{each}", f"group-{each % 2}", self.group_checker)
+                ConsumerMember(self, f"member-{each}", f"group-{each % 2}", self.group_checker)
                 for each in range(1, mix.members + 1)
+            ),
+            *(
+                ClassicMember(
+                    self,
+                    f"classic-{each}",
+                    f"{CLASSIC_ASSIGNORS[each % 2]}-group",
+                    self.group_checker,
+                    CLASSIC_ASSIGNORS[each % 2],
+                )
+                for each in range(1, mix.classic + 1)
             ),
             *(
                 TransactionalProducer(self, f"transactional-{each}", self.transaction_checker)
                 for each in range(1, mix.transactional + 1)
+            ),
+            *(
+                AclAdmin(self, f"acl-admin-{each}", self.acl_checker)
+                for each in range(1, mix.acl_admins + 1)
+            ),
+            *(
+                FeatureAdmin(self, f"feature-admin-{each}")
+                for each in range(1, mix.feature_admins + 1)
             ),
         ]
         self._auditor = None
@@ -151,7 +189,7 @@ class ClusterSimulation:
 
     def _power_cut(self, process: Process) -> None:
         node = next(node for node in self.nodes if node.process is process)
-        self._look_at(node)  # some of it may have been answered already
+        self._look_at(node, is_cut_off=True)  # some of it may have been answered already
         self.faults.strike(node)
 
     def _after_event(self, node: Node) -> None:
@@ -161,11 +199,11 @@ class ClusterSimulation:
         if self.violations.seen:
             raise InvariantBroken(f"{node}: {self.violations.seen[0]}")
 
-    def _look_at(self, node: Node) -> None:
+    def _look_at(self, node: Node, *, is_cut_off: bool = False) -> None:
         """Check a node; its disk does not notice."""
         files = node.files
         files.is_looked_at = True
-        self.log_checker.check_node(node)
+        self.log_checker.check_node(node, is_cut_off=is_cut_off)
         files.is_looked_at = False
         self.broker_checker.check_node(node)
 
@@ -279,6 +317,17 @@ class ClusterSimulation:
         self.store_checker.check_rest(self.nodes)
         for node in self.nodes:
             self.broker_checker.check_rest(node)
+        self.acl_checker.check_rest(
+            {
+                node.broker_id: [
+                    AclBinding(pattern, entry)
+                    for pattern, entries in node.broker.acls.authorizer.acls
+                    for entry in entries
+                ]
+                for node in self.nodes
+                if node.broker is not None and node.broker.acls is not None
+            }
+        )
         held_partitions = self.store_checker.all_held()
         nodes = {node.broker_id: node for node in self.nodes}
         self.log_checker.check_rest(held_partitions, nodes)
@@ -321,11 +370,18 @@ def simulation(
     made = ClusterSimulation(seed, mix, trace, skipped=skipped)
     logger = logging.getLogger("odradek")
     logger.addHandler(made.violations)
+    collect_after = gc.get_threshold()
+    gc.set_threshold(*COLLECT_AFTER)
     try:
-        with waiting.driven_by(made.kernel), steps_counted():
+        with (
+            waiting.driven_by(made.kernel),
+            steps_counted(),
+            OPEN_FILES.count_anew(LIMIT_MAX),
+        ):
             try:
                 yield made
             finally:
                 made.end()
     finally:
+        gc.set_threshold(*collect_after)
         logger.removeHandler(made.violations)

@@ -13,6 +13,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from random import Random
 from types import TracebackType, coroutine
@@ -20,8 +21,12 @@ from typing import Any, TypeVar, cast
 
 ResultT = TypeVar("ResultT")
 
+START_MS = 1_700_000_000_000
+"""The wall time at the beginning."""
 JITTER_US = 40
 """A task that may go on does so within this time: in which order of several, the seed decides."""
+AT_ONCE = 0.75
+"""So often a task goes on in the very event that brings it an answer."""
 DISK_US_MAX = 3_000
 """How long a thread's work takes at most, while the disk is well."""
 
@@ -33,13 +38,31 @@ class Cancelled(BaseException):
         self.scope = scope
 
 
-@coroutine
-def _suspend() -> Generator[None, None, None]:
-    yield
-
-
 def _nothing() -> None:
     pass
+
+
+class Alarm:
+    """An event that is to come, unless it is cancelled first.
+
+    Attributes:
+        at_us: when it comes.
+        process: whose it is; None: the simulation's own.
+        function: what is called; None: it was cancelled, or has come.
+    """
+
+    __slots__ = ("at_us", "function", "process")
+
+    def __init__(
+        self, at_us: int, process: Process | None, function: Callable[[], None] | None
+    ) -> None:
+        self.at_us = at_us
+        self.process = process
+        self.function = function
+
+    def cancel(self) -> None:
+        """Let it not come; no error if it has."""
+        self.function = None
 
 
 class Process:
@@ -62,7 +85,7 @@ class Process:
         self.is_dead = False
         self.is_frozen = False
         self.disk_delay_us = 0
-        self.held: list[Callable[[], None]] = []
+        self.held: list[Alarm] = []
         self.tasks: dict[Task, None] = {}
 
 
@@ -71,9 +94,10 @@ class Task:
 
     Attributes:
         scopes: those that it is in, the outermost first.
+        abort: undoes what is to wake it; None: it goes on soon, or has not begun.
     """
 
-    __slots__ = ("abort", "coro", "nursery", "process", "scopes", "token")
+    __slots__ = ("abort", "coro", "nursery", "process", "scopes")
 
     def __init__(
         self, coro: Coroutine[Any, Any, Any], process: Process, nursery: Nursery | None
@@ -82,8 +106,7 @@ class Task:
         self.process = process
         self.nursery = nursery
         self.scopes: list[CancelScope] = [] if nursery is None else list(nursery.scopes)
-        self.token: object | None = None
-        self.abort: Callable[[], None] | None = _nothing
+        self.abort: Callable[[], object] | None = None
 
     def cancelled_by(self) -> CancelScope | None:
         """The outermost scope that ends it, as far as no shield is before it."""
@@ -99,11 +122,20 @@ class Task:
 class CancelScope:
     """See `trio.CancelScope`."""
 
-    __slots__ = ("_deadline", "_kernel", "_tasks", "cancel_called", "cancelled_caught", "shield")
+    __slots__ = (
+        "_alarm",
+        "_deadline",
+        "_kernel",
+        "_tasks",
+        "cancel_called",
+        "cancelled_caught",
+        "shield",
+    )
 
     def __init__(self, kernel: Kernel, deadline: float, *, shield: bool) -> None:
         self._kernel = kernel
         self._deadline = deadline
+        self._alarm: Alarm | None = None
         self._tasks: dict[Task, None] = {}
         self.shield = shield
         self.cancel_called = False
@@ -150,27 +182,41 @@ class CancelScope:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        for task in list(self._tasks):
+        for task in self._tasks:
             if self in task.scopes:
                 task.scopes.remove(self)
         self._tasks.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         if isinstance(error, Cancelled) and error.scope is self:
             self.cancelled_caught = True
             return True
         return False
 
     def _schedule(self) -> None:
+        """Look at the deadline when it is there; an alarm before it looks for another one then."""
+        alarm = self._alarm
+        if self._deadline == math.inf or (alarm is not None and alarm.at_us <= self._deadline_us()):
+            return
+        if alarm is not None:
+            alarm.cancel()
         kernel = self._kernel
-        kernel.after(max(self._deadline_us() - kernel.now_us, 0), self._look, kernel.process)
+        delay_us = max(self._deadline_us() - kernel.now_us, 0)
+        self._alarm = kernel.after(delay_us, self._look, kernel.process)
 
     def _deadline_us(self) -> int:
         """The deadline in the kernel's own unit: seconds may differ from it by a rounding."""
         return math.ceil(self._deadline * 1_000_000)
 
     def _look(self) -> None:
-        is_over = self._deadline < math.inf and self._kernel.now_us >= self._deadline_us()
-        if self._tasks and not self.cancel_called and is_over:
+        self._alarm = None
+        if self._deadline == math.inf or self.cancel_called:
+            return
+        if self._kernel.now_us >= self._deadline_us():
             self.cancel()
+        else:
+            self._schedule()
 
 
 class Event:
@@ -190,16 +236,17 @@ class Event:
     def set(self) -> None:
         """It happens."""
         self._is_set = True
-        waiting, self._waiting = self._waiting, {}
-        for task in waiting:
-            self._kernel.wake(task)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for task in waiting:
+                self._kernel.wake(task)
 
     async def wait(self) -> None:
         """Wait until it has."""
         if not self._is_set:
             task = self._kernel.task
             self._waiting[task] = None
-            await self._kernel.park(lambda: self._waiting.pop(task, None))
+            await self._kernel.park(partial(self._waiting.pop, task, None))
 
 
 class Lock:
@@ -217,7 +264,7 @@ class Lock:
         if self._is_held:
             task = self._kernel.task
             self._waiting.append(task)
-            await self._kernel.park(lambda: self._waiting.remove(task))
+            await self._kernel.park(partial(self._waiting.remove, task))
         else:
             self._is_held = True
 
@@ -238,6 +285,27 @@ class Lock:
         traceback: TracebackType | None,
     ) -> None:
         self.release()
+
+
+class FreeLock:
+    """A lock that nobody ever waits for: what it holds is over before it could."""
+
+    async def acquire(self) -> None:
+        """It is held."""
+
+    def release(self) -> None:
+        """It is not."""
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
 
 
 class Nursery:
@@ -332,9 +400,12 @@ class Kernel:
         self.on_power_cut: Callable[[Process], None] = lambda process: None
         self.power_cut: type[BaseException] = Cancelled
         self._rng = rng
-        self._heap: list[tuple[int, int, Process | None, Callable[[], None]]] = []
+        self._heap: list[tuple[int, int, Alarm]] = []
         self._order = count()
         self._task: Task | None = None
+        self._only_wakes = False
+        self._woken: list[Task] | None = None
+        self._turns = FreeLock()
 
     @property
     def task(self) -> Task:
@@ -346,35 +417,42 @@ class Kernel:
 
     def after(
         self, delay_us: int, function: Callable[[], None], process: Process | None = None
-    ) -> None:
-        """Call a function in so long, as an event of a process."""
+    ) -> Alarm:
+        """Call a function in so long, as an event of a process, unless that is cancelled."""
         at_us = self.now_us + delay_us
-        heapq.heappush(self._heap, (at_us, next(self._order), process, function))
+        alarm = Alarm(at_us, process, function)
+        heapq.heappush(self._heap, (at_us, next(self._order), alarm))
+        return alarm
 
-    def run_until(self, end_us: int, is_done: Callable[[], bool] = lambda: False) -> None:
-        """Let everything happen that is due until then, or until something is so."""
+    def run_until(self, end_us: int) -> None:
+        """Let everything happen that is due until then."""
         heap = self._heap
         while heap and heap[0][0] <= end_us:
-            at_us, _, process, function = heapq.heappop(heap)
+            at_us, _, alarm = heapq.heappop(heap)
+            function, process = alarm.function, alarm.process
+            if function is None:
+                continue
             self.now_us = at_us
             if process is None:
                 function()
             elif process.is_dead:
                 continue
             elif process.is_frozen:
-                process.held.append(function)
+                process.held.append(alarm)
             else:
+                alarm.function = None
                 self.run(process, function)
-            if is_done():
-                return
         self.now_us = max(self.now_us, end_us)
 
     def run(self, process: Process, function: Callable[[], None]) -> None:
         """An event of a process, and what follows from it in the same moment."""
         self.events += 1
         former, self.process = self.process, process
+        self._only_wakes = False
         try:
             function()
+            if self._only_wakes:
+                return
             process.settle()
         except self.power_cut:
             self.on_power_cut(process)
@@ -383,12 +461,28 @@ class Kernel:
         if not process.is_dead:
             process.check()
 
+    def bring(self, answer: Callable[[], None]) -> None:
+        """Do what only wakes tasks. Often they go on in this very event.
+
+        Else the process is as it was, and need not be looked at.
+        """
+        woken: list[Task] = []
+        if self._rng.random() < AT_ONCE:
+            self._woken = woken
+        try:
+            answer()
+        finally:
+            self._woken = None
+        self._only_wakes = not woken
+        for task in woken:
+            self._step(task, None)
+
     def thaw(self, process: Process) -> None:
         """A frozen process goes on: first with what came due meanwhile."""
         process.is_frozen = False
         held, process.held = process.held, []
-        for function in held:
-            self.after(0, function, process)
+        for alarm in held:
+            heapq.heappush(self._heap, (self.now_us, next(self._order), alarm))
 
     def kill(self, process: Process) -> None:
         """A process is no more: its tasks end where they are, and nothing of them does anything."""
@@ -411,25 +505,30 @@ class Kernel:
         """Start a task that belongs to no nursery: what it raises ends the simulation."""
         self.start(Task(work, process, None))
 
-    async def park(self, abort: Callable[[], object]) -> None:
+    @coroutine
+    def park(self, abort: Callable[[], object]) -> Generator[None, None, None]:
         """Wait until woken. Raises Cancelled; `abort` undoes what was to wake it."""
         task = self.task
         scope = task.cancelled_by()
         if scope is not None:
             abort()
             raise Cancelled(scope)
-        task.abort = lambda: (abort(), None)[1]
-        task.token = object()
-        await _suspend()
+        task.abort = abort
+        yield
 
     def wake(self, task: Task) -> None:
         """A parked task goes on soon."""
-        if task.abort is not None:
+        if task.abort is None:
+            return
+        if self._woken is None:
             self._resume(task)
+        else:
+            task.abort = None
+            self._woken.append(task)
 
     def deliver_cancellation(self, task: Task) -> None:
         """A scope that a task is in was cancelled: it goes on with that, if it waits."""
-        if task is self._task or task.abort is None or task.token is None:
+        if task.abort is None:
             return
         scope = task.cancelled_by()
         if scope is not None:
@@ -439,9 +538,10 @@ class Kernel:
     def _resume(self, task: Task, error: BaseException | None = None) -> None:
         task.abort = None
         delay_us = int(self._rng.random() * JITTER_US)
-        self.after(delay_us, lambda: self._step(task, error), task.process)
+        self.after(delay_us, partial(self._step, task, error), task.process)
 
     def _step(self, task: Task, error: BaseException | None) -> None:
+        task.abort = None
         former, self._task = self._task, task
         failure: Exception | None = None
         try:
@@ -475,18 +575,9 @@ class Kernel:
     async def sleep_us(self, delay_us: int) -> None:
         """Wait for so many microseconds."""
         task = self.task
-        is_waiting = True
-
-        def wake() -> None:
-            if is_waiting:
-                self.wake(task)
-
-        def abort() -> None:
-            nonlocal is_waiting
-            is_waiting = False
-
-        self.after(delay_us, wake, task.process)
-        await self.park(abort)
+        delay_us += int(self._rng.random() * JITTER_US)
+        alarm = self.after(delay_us, partial(self._step, task, None), task.process)
+        await self.park(alarm.cancel)
 
     async def checkpoint(self) -> None:
         """Let others run."""
@@ -508,9 +599,9 @@ class Kernel:
         """One that ends with its `async with`."""
         return Nursery(self)
 
-    def turns(self) -> Lock:
+    def turns(self) -> FreeLock:
         """Steps are short, and nobody waits between two."""
-        return Lock(self)
+        return self._turns
 
     async def run_in_thread(self, work: Callable[[], ResultT]) -> ResultT:
         """Do what takes a while, at some moment of it."""

@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...client.errors import ClientError, ConnectError, DisconnectedError, RequestTimeoutError
 from ...client.network.api_version_ranges import ApiVersionRanges
-from ...client.network.pipeline import InFlight, RequestPipeline
+from ...client.network.pipeline import RequestPipeline
 from ...client.settings import ClientSettings
+from ...runtime import waiting
 from .kernel import Cancelled, Kernel, Process
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class Wire:
 
     def send(self, half: Half, data: bytes) -> None:
         """Send bytes in one direction."""
-        self.network.carry(self, half, lambda: self._arrive(half, data))
+        self.network.carry(self, half, partial(self._arrive, half, data))
 
     def close(self, half: Half) -> None:
         """Close the wire from the side that sends into `half`; the other one hears of it."""
@@ -294,13 +296,14 @@ class SimulatedConnection:
         if not expect_answer:
             return None
         wait_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
-        kernel.after(wait_ms * 1000, lambda: self._look(in_flight, done), kernel.process)
+        late = kernel.after(wait_ms * 1000, partial(self._look, done), kernel.process)
         await done.wait()
+        late.cancel()
         if in_flight.failure is not None:
             raise type(in_flight.failure)(*in_flight.failure.args)
         return in_flight.answer
 
-    def _look(self, in_flight: InFlight, done: Any) -> None:
+    def _look(self, done: waiting.Event) -> None:
         if not done.is_set():
             self.close(RequestTimeoutError(f"no answer from {self.peer}"))
 
@@ -322,7 +325,7 @@ class SimulatedConnection:
     def received(self, data: bytes) -> None:
         """An answer, or a part of one."""
         if self.failure is None:
-            self._pipeline.receive(data)
+            self._kernel.bring(partial(self._pipeline.receive, data))
 
     def closed(self) -> None:
         """The broker has closed it, or is gone."""

@@ -23,12 +23,11 @@ from ...runtime import waiting
 from ...runtime.descriptors import DescriptorPlan
 from ...storage.errors import LogDirectoryError
 from .disks.memory_files import MemoryFiles
-from .kernel import CancelScope, Kernel, Nursery, Process
+from .kernel import START_MS, CancelScope, Kernel, Nursery, Process
 from .network import Network, opener
 from .server import SimulatedServer
 from .store import SimulatedSession, StoreServer
 
-START_MS = 1_700_000_000_000
 DESCRIPTORS = DescriptorPlan(limit=4096, used=16, reserve=64, segments=1000, connections=1000)
 
 
@@ -61,11 +60,10 @@ class NodeClock:
 
     def monotonic_ms(self) -> int:
         """Milliseconds since an arbitrary moment; never goes back."""
-        return (self._kernel.now_us + self._drifted_by_now()) // 1000
+        drifted_us = self._drifted_by_now() if self._drift_permille else self._drifted_us
+        return (self._kernel.now_us + drifted_us) // 1000
 
     def _drifted_by_now(self) -> int:
-        if not self._drift_permille:
-            return self._drifted_us
         passed_us = self._kernel.now_us - self._drifts_from_us
         return self._drifted_us + passed_us * self._drift_permille // 1000
 
@@ -154,7 +152,7 @@ class Node:
         """A process begins, on what is on the disk."""
         self.life += 1
         self.is_stopping = False
-        self.process = Process(f"{self.host}#{self.life}", lambda: self._check(self))
+        self.process = Process(f"{self.host}#{self.life}", partial(self._check, self))
         self.session = SimulatedSession(self._store, self.host, self.process)
         nursery = Nursery(self._kernel, self.process)
         nursery.start_soon(self._run, self.process)

@@ -64,6 +64,7 @@ class Report:
         simulated_seconds: how much time passed in them.
         faults: how often each happened.
         acknowledged: records that producers were.
+        expired: records that retention has deleted.
         committed: transactions that were, and offsets of groups.
         elections: of controllers.
         rests: how often the cluster came to rest.
@@ -73,6 +74,7 @@ class Report:
     simulated_seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
+    expired: int = 0
     committed: int = 0
     elections: int = 0
     rests: int = 0
@@ -83,6 +85,7 @@ class Report:
         self.simulated_seconds += other.simulated_seconds
         self.faults.update(other.faults)
         self.acknowledged += other.acknowledged
+        self.expired += other.expired
         self.committed += other.committed
         self.elections += other.elections
         self.rests += other.rests
@@ -108,6 +111,7 @@ def run(what: Run, trace: Callable[[str], None] | None = None) -> Report:
             report.simulated_seconds = made.kernel.now_us / 1e6
             report.faults = made.faults.counts
             report.acknowledged = made.log_checker.acknowledged
+            report.expired = made.log_checker.expired
             report.committed = made.transaction_checker.committed_count + made.group_checker.commits
             report.elections = made.store_checker.controllers
             report.rests = made.rests

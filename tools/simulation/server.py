@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from functools import partial
 from typing import Any, cast
 
 from ...broker.network.connection import Connection
@@ -13,7 +12,7 @@ from ...broker.network.server import BoundListener, Server
 from ...broker.network.stream_transport import pieces
 from ...runtime import waiting
 from ...storage.errors import StorageError
-from .kernel import Kernel, Process
+from .kernel import Alarm, Kernel, Process
 from .network import Network, Wire
 
 PORT = 9092
@@ -117,7 +116,8 @@ class SimulatedServer(Server):
         self._kernel = kernel
         self._network = network
         self._host = host
-        self._looks_at_us: int | None = None
+        self._look: Alarm | None = None
+        self._look_deadline_ms: int | None = None
         (self._listener,) = args[0].listeners
         self.make_connection = self._connection_factory(self._listener.name)
         process.settle = self._schedule_timers
@@ -164,18 +164,17 @@ class SimulatedServer(Server):
     def _schedule_timers(self) -> None:
         """Wake up for the next timer, if no earlier one is waited for."""
         deadline_ms = self._timers.next_deadline_ms()
-        if deadline_ms is None:
+        known_ms = self._look_deadline_ms
+        if deadline_ms is None or (known_ms is not None and deadline_ms >= known_ms):
             return
+        if self._look is not None:
+            self._look.cancel()
+        self._look_deadline_ms = deadline_ms
         delay_us = max(deadline_ms - self._clock.monotonic_ms(), 0) * 1000
-        at_us = self._kernel.now_us + delay_us
-        if self._looks_at_us is None or at_us < self._looks_at_us:
-            self._looks_at_us = at_us
-            self._kernel.after(delay_us, partial(self._timers_due, at_us), self.process)
+        self._look = self._kernel.after(delay_us, self._timers_due, self.process)
 
-    def _timers_due(self, at_us: int) -> None:
-        if at_us != self._looks_at_us:
-            return
-        self._looks_at_us = None
+    def _timers_due(self) -> None:
+        self._look = self._look_deadline_ms = None
         now_ms = self._clock.monotonic_ms()
         deadline_ms = self._timers.next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= now_ms:

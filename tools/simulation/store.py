@@ -33,7 +33,6 @@ ResultT = TypeVar("ResultT")
 
 STORE = "store"
 """Its name as a host."""
-SESSION_TIMEOUT_MS = 6_000
 LOOK_MS = 100
 """How often one who cannot reach the store tries again."""
 NODES_AT_A_TIME = 3
@@ -48,19 +47,26 @@ class StoreServer:
         network: which hosts reach it, and how fast.
         rng: decides how long verbs take.
         on_change: called with the paths that a transaction touched, once it is done.
+        session_timeout_ms: of all sessions.
 
     Attributes:
         slow_us: how much longer than usual each verb takes.
     """
 
     def __init__(
-        self, kernel: Kernel, network: Network, rng: Random, on_change: Callable[[Paths], None]
+        self,
+        kernel: Kernel,
+        network: Network,
+        rng: Random,
+        on_change: Callable[[Paths], None],
+        session_timeout_ms: int,
     ) -> None:
         connection = sqlite3.connect(":memory:", isolation_level=None)
         self.table = NodeTable(connection)
         self.table.create_schema()
         self.kernel = kernel
         self.network = network
+        self.session_timeout_ms = session_timeout_ms
         self.slow_us = 0
         self._connection = connection
         self._rng = rng
@@ -142,7 +148,7 @@ class SimulatedSession(MetadataStore):
         self.loses_next = False
         self.is_over = True
         self.watches: list[EmbeddedWatch] = []
-        self.former_session_lasts_ms = SESSION_TIMEOUT_MS
+        self.former_session_lasts_ms = server.session_timeout_ms
         self._server = server
         self._heard_us = 0
 
@@ -150,12 +156,13 @@ class SimulatedSession(MetadataStore):
 
     async def open(self) -> None:
         """Begin a session."""
+        self._give_up_session()
         await self._travel()
         server = self._server
         if not self.is_over:  # nobody holds it any more, which the store does not know
             self._drop_watches()
             former = self.session_id
-            server.kernel.after(SESSION_TIMEOUT_MS * 1000, lambda: self._end(former))
+            server.kernel.after(server.session_timeout_ms * 1000, lambda: self._end(former))
         self.session_id = server.change(lambda: (server.table.begin_session(FOREVER_MS), set()))
         self.is_over = False
         self._heard_us = server.kernel.now_us
@@ -170,7 +177,7 @@ class SimulatedSession(MetadataStore):
     async def run(self) -> None:
         """Keep it alive until it is over."""
         while self.session_state not in SESSION_ENDED:
-            await self._server.kernel.sleep(SESSION_TIMEOUT_MS / 3000)
+            await self._server.kernel.sleep(self._server.session_timeout_ms / 3000)
             try:
                 await self._turn()
             except SessionExpired:
@@ -197,11 +204,12 @@ class SimulatedSession(MetadataStore):
     def _expect(self) -> None:
         """End it where nothing is heard for its time-out."""
         kernel = self._server.kernel
-        due_us = self._heard_us + SESSION_TIMEOUT_MS * 1000
+        timeout_us = self._server.session_timeout_ms * 1000
+        due_us = self._heard_us + timeout_us
 
         def look() -> None:
             if not self.is_over and self.session_id == session_id:
-                if kernel.now_us - self._heard_us >= SESSION_TIMEOUT_MS * 1000:
+                if kernel.now_us - self._heard_us >= timeout_us:
                     self.end()
                 else:
                     self._expect()
@@ -217,7 +225,7 @@ class SimulatedSession(MetadataStore):
         waited_ms = 0
         await server.kernel.sleep_us(server.delay_us())
         while server.is_cut(self.host):
-            if waited_ms >= SESSION_TIMEOUT_MS:
+            if waited_ms >= server.session_timeout_ms:
                 raise StoreUnreachable(STORE, "it does not answer")
             waited_ms += LOOK_MS
             await server.kernel.sleep(LOOK_MS / 1000)

@@ -103,6 +103,11 @@ class ClassicGroup:
         """
         self.enter(TRANSITIONS.next_state(self.state, event), now_ms)
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether nobody finds it here any more."""
+        return self.state is ClassicGroupState.DEAD
+
     def enter(self, state: ClassicGroupState, timestamp_ms: int) -> None:
         """Be in `state`, since wall time `timestamp_ms`; for `take` and for loading."""
         self.previous_state = self.state

@@ -9,7 +9,6 @@ from ..runtime import GroupRuntime
 from ..session import Session
 from .group import ClassicGroup
 from .member import ClassicGroupMember
-from .states import ClassicGroupState
 
 
 class Sessions:
@@ -66,12 +65,12 @@ class Sessions:
     def _is_over(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         # A member that waits for our answer is given a new deadline along with it.
         if (
-            group.state is not ClassicGroupState.DEAD
+            not group.is_dead
             and group.members.get(member.member_id) is member
             and not member.keeps_session_by_waiting
         ):
             self._on_member_expired(group, member)
 
     def _expire_pending(self, group: ClassicGroup, member_id: str) -> None:
-        if group.state is not ClassicGroupState.DEAD and member_id in group.pending_members:
+        if not group.is_dead and member_id in group.pending_members:
             self._on_pending_expired(group, member_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...worker_imports import forget_zip_importers
 from ..replicas.batch_headers import BatchHeader, batch_headers
 from .report import SAMPLES_MAX, AuditFault
 
@@ -79,6 +80,7 @@ def explained_gaps(
     def explain(table: Any) -> Any:
         import pyarrow as pa
 
+        forget_zip_importers()
         rows = table.sort_by("begin").to_pylist()
         topic, partition = rows[0]["topic"], rows[0]["partition"]
         runs = [OffsetSpan(row["begin"], row["until"]) for row in rows]

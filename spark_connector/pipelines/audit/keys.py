@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...worker_imports import forget_zip_importers
 from ..partitioners import PARTITIONERS
 from .report import SAMPLES_MAX, AuditFault
 
@@ -64,6 +65,7 @@ def _not_as_computed(
     def expected(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
+        forget_zip_importers()
         compute = PARTITIONERS[partitioner]
         for batch in batches:
             topics, keys = batch.column("topic").to_pylist(), batch.column("key").to_pylist()

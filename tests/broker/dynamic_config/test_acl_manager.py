@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,8 @@ from odradek.common.acl import (
     ResourceType,
 )
 from odradek.metadata_store import znodes
-from odradek.metadata_store.store import Create, MetadataStore, ensure_paths
+from odradek.metadata_store.errors import StoreUnreachable
+from odradek.metadata_store.store import Create, MetadataStore, StoredNode, ensure_paths
 from odradek.runtime.clock import ManualClock
 from odradek.runtime.steps import run_at_once
 from odradek.security.authorizer.acl_authorizer import AclAuthorizer
@@ -146,6 +147,27 @@ async def test_many_changes_in_a_row_are_not_looked_through_after_each(
     assert store.listed <= looks_may_list + 2 * CHANGES < CHANGES**2 / 4
     side.manager.stop()
     await store.close()
+
+
+async def test_a_change_whose_acls_could_not_be_read_is_looked_at_again(
+    store: MetadataStore, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Side(store, nursery), Side(store, nursery)
+    await one.manager.start()
+    await other.manager.start()
+    real, failed = store.get_many, trio.Event()
+
+    async def get_many(paths: Sequence[str]) -> list[StoredNode | None]:
+        if trio.lowlevel.current_task() is not writer and not failed.is_set():
+            failed.set()
+            raise StoreUnreachable("metadata.sqlite", "it is locked")
+        return await real(paths)
+
+    writer = trio.lowlevel.current_task()
+    monkeypatch.setattr(store, "get_many", get_many)
+    await one.manager.add(LITERAL, [READ])
+    await other.wait_until(may_read=True)
+    assert failed.is_set()
 
 
 def test_acls_are_read_however_their_json_is_written() -> None:

@@ -67,6 +67,77 @@ async def test_a_broker_that_is_named_1500_times_is_described_once(bench: Bench)
     assert [each.error_code for each in many.results] == [ErrorCode.NONE]
 
 
+async def test_all_offsets_of_a_group_that_is_named_again_are_answered_once(bench: Bench) -> None:
+    request = messages.OffsetFetchRequest
+    group = request.OffsetFetchRequestGroup(group_id="g", topics=None)
+    answer = await bench.client.call(request(groups=[group] * 700), 8)
+    assert [each.group_id for each in answer.groups] == ["g"]
+
+
+def producers(count: int) -> Any:
+    request = messages.DescribeProducersRequest
+    topic = request.TopicRequest(name=TOPIC, partition_indexes=[0] * count)
+    return request(topics=[topic, topic])
+
+
+def all_share_offsets(count: int) -> Any:
+    request = messages.DescribeShareGroupOffsetsRequest
+    group = request.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None)
+    return request(groups=[group] * count)
+
+
+REPEATED: dict[str, tuple[Callable[[int], Any], int, Callable[[Any], list[Any]]]] = {
+    "DescribeConfigs": (
+        lambda count: resources(TOPIC_TYPE, [TOPIC] * count),
+        4,
+        lambda answer: answer.results,
+    ),
+    "DescribeGroups": (
+        lambda count: messages.DescribeGroupsRequest(groups=["g"] * count),
+        5,
+        lambda answer: answer.groups,
+    ),
+    "ConsumerGroupDescribe": (
+        lambda count: messages.ConsumerGroupDescribeRequest(group_ids=["g"] * count),
+        1,
+        lambda answer: answer.groups,
+    ),
+    "ShareGroupDescribe": (
+        lambda count: messages.ShareGroupDescribeRequest(group_ids=["g"] * count),
+        1,
+        lambda answer: answer.groups,
+    ),
+    "StreamsGroupDescribe": (
+        lambda count: messages.StreamsGroupDescribeRequest(group_ids=["g"] * count),
+        0,
+        lambda answer: answer.groups,
+    ),
+    "DescribeTransactions": (
+        lambda count: messages.DescribeTransactionsRequest(transactional_ids=["x"] * count),
+        0,
+        lambda answer: answer.transaction_states,
+    ),
+    "DescribeProducers": (producers, 0, lambda answer: answer.topics[0].partitions),
+    "DeleteGroups": (
+        lambda count: messages.DeleteGroupsRequest(groups_names=["g"] * count),
+        2,
+        lambda answer: answer.results,
+    ),
+    "DescribeShareGroupOffsets": (all_share_offsets, 1, lambda answer: answer.groups),
+}
+"""By API: a request that names one thing so many times, its version, and what answers that."""
+
+
+@pytest.mark.parametrize("name", REPEATED)
+async def test_what_is_named_1500_times_is_answered_once(bench: Bench, name: str) -> None:
+    request, version, answers = REPEATED[name]
+    await bench.create_topic(TOPIC)
+    once = await bench.client.call(request(1), version)
+    many = await bench.client.call(request(1_500), version)
+    assert many == once
+    assert len(answers(many)) == 1
+
+
 async def test_settings_behind_the_limit_of_an_answer_are_refused(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,10 +273,3 @@ async def test_a_long_request_of_a_connection_that_is_closed_is_dropped(
     for _ in range(30):
         await trio.lowlevel.checkpoint()
     assert 0 < at_the_end == len(looked_up) < len(partitions)
-
-
-async def test_all_offsets_of_a_group_that_is_named_again_are_answered_once(bench: Bench) -> None:
-    request = messages.OffsetFetchRequest
-    group = request.OffsetFetchRequestGroup(group_id="g", topics=None)
-    answer = await bench.client.call(request(groups=[group] * 700), 8)
-    assert [each.group_id for each in answer.groups] == ["g"]

@@ -316,6 +316,33 @@ def share_heartbeat(epoch: int, topics: list[str] | None, rack: str) -> Any:
     )
 
 
+@pytest.mark.parametrize(
+    ("heartbeat", "describe"),
+    [
+        (consumer_heartbeat, messages.ConsumerGroupDescribeRequest),
+        (share_heartbeat, messages.ShareGroupDescribeRequest),
+    ],
+)
+async def test_members_that_read_very_many_topics_are_described_in_turns(
+    bench: Bench,
+    work: Work,
+    heartbeat: Callable[[int, list[str] | None, str], Any],
+    describe: Callable[..., Any],
+) -> None:
+    bench.authorize_by(lambda *what: True)
+    await find_coordinators(bench)
+    answer = await bench.client.call(heartbeat(0, names("u", NAMES), "a"), 1)
+    assert answer.error_code == ErrorCode.NONE
+    request = describe(group_ids=["g"])
+    (group,) = (await bench.client.call(request, 1)).groups
+    assert group.error_code == ErrorCode.NONE
+    assert group.members[0].subscribed_topic_names == sorted(names("u", NAMES))
+    frame = frame_of(request, 1)
+    with work.counted():
+        assert await answer_to(bench, frame)
+    await work.check()
+
+
 @pytest.mark.parametrize("heartbeat", [consumer_heartbeat, share_heartbeat])
 async def test_heartbeats_of_members_that_read_very_many_topics_take_turns(
     bench: Bench, work: Work, heartbeat: Callable[[int, list[str] | None, str], Any]

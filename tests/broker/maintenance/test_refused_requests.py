@@ -9,8 +9,10 @@ import pytest
 from odradek.broker.handlers.registry import REGISTRATIONS
 from odradek.broker.maintenance.refused_requests import INTERVAL_MS, RefusedRequests
 from odradek.broker.request.route import Route
-from odradek.common.errors import ErrorCode
+from odradek.common.errors import ErrorCode, KafkaError
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol.api_keys import ApiKey
+from odradek.replication.refused_writes import RefusedWrites
 from odradek.runtime.clock import ManualClock
 
 LOGGER = "odradek.broker.maintenance.refused_requests"
@@ -26,7 +28,8 @@ class Answers:
             (api_key, version): Route(REGISTRATIONS[api_key], version)
             for api_key, version in ((ApiKey.PRODUCE, 9), (ApiKey.PRODUCE, 10), (ApiKey.FETCH, 12))
         }
-        self.refused = RefusedRequests(self.routes.values, self.clock)
+        self.writes = RefusedWrites(self.clock)
+        self.refused = RefusedRequests(self.routes.values, self.writes, self.clock)
         self._caplog = caplog
 
     def answer(self, api_key: ApiKey, version: int, error: ErrorCode, count: int = 1) -> None:
@@ -77,3 +80,21 @@ def test_what_clients_meet_in_normal_life_is_no_warning(answers: Answers) -> Non
     answers.answer(ApiKey.FETCH, 12, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     (line,) = answers.look()
     assert line[0] == "INFO"
+
+
+def test_what_a_partition_refused_has_its_line_with_the_reason_alone(answers: Answers) -> None:
+    refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "a batch of 2070 bytes")
+    answers.writes.note(refusal, "/data", TopicPartition("t", 0))
+    answers.answer(ApiKey.PRODUCE, 9, ErrorCode.MESSAGE_TOO_LARGE)
+    answers.answer(ApiKey.PRODUCE, 9, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answers.answer(ApiKey.FETCH, 12, ErrorCode.MESSAGE_TOO_LARGE)
+    assert [text.split(" in the last")[0] for _, text in answers.look()] == [
+        "a write to t-0 in /data was refused with MESSAGE_TOO_LARGE: a batch of 2070 bytes",
+        "PRODUCE was answered TOPIC_AUTHORIZATION_FAILED 1 times",
+        "FETCH was answered MESSAGE_TOO_LARGE 1 times",
+    ]
+    answers.clock.advance(INTERVAL_MS)
+    assert answers.look() == []
+    answers.answer(ApiKey.PRODUCE, 9, ErrorCode.MESSAGE_TOO_LARGE)
+    text = "PRODUCE was answered MESSAGE_TOO_LARGE 1 times in the last 60 s"
+    assert answers.look() == [("WARNING", text)], "of which no partition has given the reason"

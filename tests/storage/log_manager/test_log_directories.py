@@ -309,12 +309,21 @@ def test_a_damaged_topic_id_is_refused_by_the_name_of_its_file(start, files):
 
 
 def test_a_topic_id_torn_before_anything_was_flushed_is_written_again(start, files):
+    """Its batches may be those of another topic of that name: they are set aside."""
     manager = start(FIRST)
-    append(manager.get_or_create_log(ORDERS[0], TOPIC_ID))
+    log = manager.get_or_create_log(ORDERS[0], TOPIC_ID)
+    append(log)
+    assert log.log_end_offset > 0
     manager.abandon()
+    written = files.read_bytes(f"{FIRST}/orders-0/{0:020}.log")
     files.write_atomically(f"{FIRST}/orders-0/partition.metadata", b"version: 0\ntopic_")
     manager = start(FIRST)
-    assert manager.get_or_create_log(ORDERS[0], TOPIC_ID).topic_id == TOPIC_ID
+    log = manager.get_or_create_log(ORDERS[0], TOPIC_ID)
+    assert (log.topic_id, log.log_end_offset) == (TOPIC_ID, 0)
+    (kept,) = [each for each in files.list_directory(f"{FIRST}/orders-0") if each.endswith(".cut")]
+    assert files.read_bytes(f"{FIRST}/orders-0/{kept}") == written
+    append(log)
+    assert log.log_end_offset > 0
     manager.close()
     assert start(FIRST).logs[ORDERS[0]].topic_id == TOPIC_ID
 

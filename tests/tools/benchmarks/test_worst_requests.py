@@ -64,7 +64,9 @@ def test_every_api_has_requests_of_about_the_size(api: ApiKey) -> None:
     for candidate in found:
         frame = candidate.frame
         assert int.from_bytes(frame[4:6]) == api
-        if candidate.elements > 1:
+        if "each once" in candidate.shape:
+            assert candidate.elements == len(TOPICS)
+        elif candidate.elements > 1:
             assert 1_000 <= len(frame) <= 4_000
 
 
@@ -79,6 +81,17 @@ def test_arrays_are_filled_one_at_a_time_with_what_exists_and_what_does_not() ->
     assert not {topic.name for topic in topics["unknown"]} & set(TOPICS)
     (topic,) = body_of(found["topics.partitions: each"]).topics
     assert {each.partition_index for each in topic.partitions} == set(range(20))
+
+
+def test_what_may_be_named_once_only_names_all_that_there_is() -> None:
+    once = found_by_shape(ApiKey.DELETE_TOPICS)
+    bodies = [body_of(each) for shape, each in once.items() if "each once" in shape]
+    assert bodies
+    assert {frozenset(each.name or each.topic_id for each in body.topics) for body in bodies} == {
+        frozenset(TOPICS),
+        frozenset(SCENE.topic_ids.values()),
+    }
+    assert all(len(body.topics) == len(TOPICS) for body in bodies)
 
 
 def test_all_of_what_may_be_null_is_a_request_of_its_own() -> None:

@@ -76,6 +76,19 @@ async def deadlines_move(said: list[str]) -> None:
     said.append(f"after {waiting.current_time() - began:.0f}")
 
 
+async def deadlines_move_away(said: list[str]) -> None:
+    with waiting.new_cancel_scope() as scope:
+        scope.deadline = waiting.current_time() + 1
+        scope.deadline = waiting.current_time() + 5
+        began = waiting.current_time()
+        await waiting.sleep(10)
+    said.append(f"after {waiting.current_time() - began:.0f}")
+    with waiting.move_on_after(1) as scope:
+        scope.deadline = float("inf")
+        await waiting.sleep(3)
+    said.append(f"called {scope.cancel_called}")
+
+
 async def nurseries_wait(said: list[str]) -> None:
     async def child(name: str, seconds: float) -> None:
         await waiting.sleep(seconds)
@@ -157,6 +170,7 @@ async def events_wake_all(said: list[str]) -> None:
         inner_scopes_let_outer_ones_through,
         shields_hold,
         deadlines_move,
+        deadlines_move_away,
         nurseries_wait,
         a_failing_child_ends_the_others,
         a_cancelled_nursery_ends,
@@ -191,6 +205,38 @@ def test_a_deadline_ends_its_scope_however_its_seconds_are_rounded() -> None:
         Nursery(kernel, Process("test")).start_soon(work)
         kernel.run_until(1_000_000_000)
     assert ended == 1000
+
+
+def test_a_cancelled_alarm_does_not_come() -> None:
+    said: list[str] = []
+    kernel = Kernel(Random(1))
+    kernel.after(1_000, lambda: said.append("never said")).cancel()
+    kernel.after(2_000, lambda: said.append("second"))
+    kernel.run_until(3_000)
+    assert said == ["second"]
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_a_process_is_looked_at_unless_an_event_has_only_woken_its_tasks(
+    is_waited_for: bool,
+) -> None:
+    """With nobody to wake none goes on at once, and the process is as it was."""
+    looks: list[int] = []
+    kernel = Kernel(Random(1))
+    process = Process("test", lambda: looks.append(kernel.now_us))
+
+    async def work(event: waiting.Event) -> None:
+        await event.wait()
+
+    with waiting.driven_by(kernel):
+        event = kernel.event()
+        if is_waited_for:
+            Nursery(kernel, process).start_soon(work, event)
+        kernel.run_until(1_000)
+        looks.clear()
+        kernel.after(1_000, lambda: kernel.bring(event.set), process)
+        kernel.run_until(5_000)
+    assert bool(looks) == is_waited_for
 
 
 def test_a_dead_process_does_nothing_more() -> None:

@@ -14,6 +14,8 @@ import pytest
 from support.selection import short
 from support.simulation import Break, first_run_that_fails
 
+from odradek.broker.dynamic_config.acl_manager import AclManager
+from odradek.broker.interbroker.feature_follower import FeatureFollower
 from odradek.common.errors import ErrorCode
 from odradek.common.partition_state import LeaderAndIsr, PartitionState
 from odradek.controller.active_controller import ActiveController
@@ -28,12 +30,13 @@ from odradek.controller.partitions.partition_state_machine import PartitionState
 from odradek.controller.partitions.reassignment import Reassignments
 from odradek.controller.partitions.states import ReplicaStatus
 from odradek.controller.topics.topic_deletion import TopicDeletion
+from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.consumer import current_assignment
 from odradek.coordinator.group.consumer.current_assignment import Reconciliation
 from odradek.coordinator.group.consumer.member import ConsumerGroupMember
 from odradek.coordinator.group.shards import GroupShard
 from odradek.metadata_store.errors import StoreUnreachable
-from odradek.metadata_store.store import Operation, Result
+from odradek.metadata_store.store import MetadataStore, Operation, Result
 from odradek.replication.fetcher import fetcher
 from odradek.replication.fetcher.task import FetcherTask
 from odradek.replication.partition.partition import Partition
@@ -44,10 +47,21 @@ from odradek.replication.replica_manager import ReplicaManager
 from odradek.storage.log.log import Log
 from odradek.storage.producer_state.producer_state import ProducerState
 from odradek.storage.producer_state.producer_state_manager import ProducerStateManager
+from odradek.storage.segment.log_segment import LogSegment
 from odradek.tools.simulation.checkers.invariants import InvariantBroken
 from odradek.tools.simulation.faults import Faults
-from odradek.tools.simulation.mix import FULL, LOGS, RESTARTS, Mix
-from odradek.tools.simulation.runs import Run, run
+from odradek.tools.simulation.mix import (
+    ACLS,
+    CALM,
+    FEATURES,
+    FULL,
+    GROUPS,
+    LOGS,
+    RESTARTS,
+    RETENTION,
+    Mix,
+)
+from odradek.tools.simulation.runs import SECONDS, Run, run
 
 SEEDS_TRIED = 40
 """Runs of a second or two each; most bugs are found by the first."""
@@ -68,11 +82,11 @@ def _silent_logs() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def found_by(seed: int, mix: Mix = LOGS) -> Callable[[Break], Break]:
+def found_by(seed: int, mix: Mix = LOGS, seconds: float = SECONDS) -> Callable[[Break], Break]:
     """A bug that the run of a seed finds."""
 
     def add(break_it: Break) -> Break:
-        MUTATIONS.append((break_it, Run(seed, mix)))
+        MUTATIONS.append((break_it, Run(seed, mix, seconds)))
         return break_it
 
     return add
@@ -158,7 +172,7 @@ def believe_lost_answers_were_refusals(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@found_by(3)
+@found_by(88)
 def trust_the_copy(patch: pytest.MonkeyPatch) -> None:
     """A partition is left without a leader on the word of an old copy."""
     decide = LeadershipWriter._decide
@@ -404,6 +418,38 @@ def keep_the_log_of_a_former_topic(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaManager, "_set_former_topic_aside", lambda manager, state: None)
 
 
+# -- retention --------------------------------------------------------------------------------
+
+
+@found_by(0, RETENTION)
+def delete_beyond_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """Records go once they are old, whether they are replicated or not."""
+    real = Log._count_deletable
+
+    def count_deletable(log: Log, now_ms: int, high_watermark: int, most: int | None) -> int:
+        return real(log, now_ms, log.log_end_offset, most)
+
+    patch.setattr(Log, "_count_deletable", count_deletable)
+
+
+@found_by(1, CALM, 1_800)
+def go_by_the_oldest_record(patch: pytest.MonkeyPatch) -> None:
+    """A segment goes with its first record, even the one that is written to."""
+    patch.setattr(LogSegment, "largest_timestamp", lambda segment: segment.first_timestamp)
+
+
+@found_by(1, RETENTION)
+def take_a_leaders_start_for_more(patch: pytest.MonkeyPatch) -> None:
+    """A follower deletes one record more than its leader has."""
+    real = Partition.advance_follower_log_start
+
+    def advance(partition: Partition, leader_log_start_offset: int) -> None:
+        more = min(leader_log_start_offset + 1, partition.high_watermark)
+        real(partition, more if leader_log_start_offset else 0)
+
+    patch.setattr(Partition, "advance_follower_log_start", advance)
+
+
 # -- brokers ---------------------------------------------------------------------------------
 
 
@@ -430,6 +476,27 @@ def leave_requests_unanswered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Purgatory, "_expire", lambda purgatory, operation: None)
 
 
+@found_by(0, ACLS)
+def hear_of_no_changed_acls(patch: pytest.MonkeyPatch) -> None:
+    """A broker goes by the ACLs that it found when it started, and those it changed itself."""
+
+    async def ignore(manager: AclManager, *notification: object) -> None: ...
+
+    patch.setattr(AclManager, "_changed", ignore)
+
+
+@found_by(0, FEATURES)
+def keep_the_levels_of_features(patch: pytest.MonkeyPatch) -> None:
+    """A broker goes by the levels that were finalized when it started."""
+    patch.setattr(FeatureFollower, "_read_soon", lambda follower: None)
+
+
+@found_by(20, ACLS)
+def keep_quiet_about_another_session(patch: pytest.MonkeyPatch) -> None:
+    """Who opens another session with the store does not say that the one before is given up."""
+    patch.setattr(MetadataStore, "_give_up_session", lambda store: None)
+
+
 # -- producers, groups and transactions --------------------------------------------------------
 
 
@@ -449,6 +516,14 @@ def give_what_others_own(patch: pytest.MonkeyPatch) -> None:
         return real(way._replace(is_taken=lambda *partition: False), member_epoch)
 
     patch.setattr(current_assignment, "_take_step", take_step)
+
+
+@found_by(0, GROUPS)
+def go_on_without_members_that_have_not_joined_again(patch: pytest.MonkeyPatch) -> None:
+    """A classic group's next generation begins with the first member that joins."""
+    patch.setattr(
+        ClassicGroup, "has_all_members_joined", lambda group: group.members_awaiting_join > 0
+    )
 
 
 @found_by(2, FULL)

@@ -13,10 +13,11 @@ from ....bench.errors import BenchError
 from ....bench.loads.wire import Wire, check, frame_of
 from ....common.errors import ErrorCode
 from ....protocol import messages
+from ....protocol.api_keys import ApiKey
 from ....protocol.records import build_batch
 from .answers import error_codes
 from .requests import ADD_PARTITIONS_VERSION, add_all_partitions
-from .scene import GroupKind, MadeGroup, Scene
+from .scene import OF_MANY_TOPICS, GroupKind, MadeGroup, Scene
 
 PARTITIONS_EACH = 20
 GROUPS = 200
@@ -30,6 +31,10 @@ USERS = 200
 TOKENS = 50
 RECORDS = 20_000
 """Of the partition that share groups read."""
+MORE_TOPICS = 1_000
+QUOTAS = 2_000
+"""Users that have one."""
+QUOTAS_PER_REQUEST = 200
 GOOD_TOPIC = "good"
 TOPICS_PER_REQUEST = 50
 PATIENCE_SECONDS = 120.0
@@ -89,11 +94,12 @@ def logged_in(host: str, port: int) -> Wire:
     return wire
 
 
-def prepare(connect: Connect, partitions: int) -> tuple[Scene, LoadTopic]:
+def prepare(connect: Connect, api: ApiKey, partitions: int) -> tuple[Scene, LoadTopic]:
     """Make what requests may name, and the good client's topic.
 
     Args:
         connect: opens a connection to the broker.
+        api: what it is made for.
         partitions: about as many the broker has.
     """
     names = [f"t{number}" for number in range(max(1, partitions // PARTITIONS_EACH))]
@@ -124,6 +130,12 @@ def prepare(connect: Connect, partitions: int) -> tuple[Scene, LoadTopic]:
             made_groups={kind: made[:GROUPS_OF_MEMBERS] for kind, made in groups.items()},
             empty_groups={GroupKind.SHARE: [_left(wire, groups[GroupKind.SHARE][-1])]},
         )
+        if api in OF_MANY_TOPICS:
+            more = [f"m{number}" for number in range(MORE_TOPICS)]
+            ids = _make_topics(wire, [(name, 1) for name in more])
+            scene = replace(scene, more_topics=more, topic_ids={**topic_ids, **ids})
+        if api is ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            _make_quotas(wire)
         host, port = wire.host, wire.port
     return scene, LoadTopic(GOOD_TOPIC, topic_ids[GOOD_TOPIC], (0,), host, port)
 
@@ -167,6 +179,19 @@ def _produce(wire: Wire, topic: str, topic_id: bytes) -> None:
     partition = request.PartitionProduceData(index=0, records=bytes(batch))
     data = request.TopicProduceData(name=topic, topic_id=topic_id, partition_data=[partition])
     _ask(wire, request(acks=-1, timeout_ms=30_000, topic_data=[data]))
+
+
+def _make_quotas(wire: Wire) -> None:
+    request = messages.AlterClientQuotasRequest
+    for start in range(0, QUOTAS, QUOTAS_PER_REQUEST):
+        entries = [
+            request.EntryData(
+                entity=[request.EntityData(entity_type="user", entity_name=f"user{number}")],
+                ops=[request.OpData(key="producer_byte_rate", value=1e9, remove=False)],
+            )
+            for number in range(start, start + QUOTAS_PER_REQUEST)
+        ]
+        _ask(wire, request(entries=entries))
 
 
 def _commit_offsets(wire: Wire, group: str, scene: Scene) -> None:

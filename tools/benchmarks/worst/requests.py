@@ -2,9 +2,11 @@
 
 An array of the request is chosen and filled until the request has the size that it shall have; the
 arrays around it have one element. What names a topic, group and so on is once always the same one
-that exists, once all that exist in turn, and once one that does not. Arrays that may be null are
-null once: that means everything. What can be included in an answer is included. What only members
-of a group, or producers in a transaction, may send is sent in the name of one that is there.
+that exists, once all that exist in turn, and once one that does not. An API that refuses what is
+named twice has a request that names all that exist, each once, even if it is shorter. Arrays that
+may be null are null once: that means everything. What can be included in an answer is included.
+What only members of a group, or producers in a transaction, may send is sent in the name of one
+that is there.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from ....protocol.api_keys import ApiKey
 from ....protocol.codec.types import Array, Field, FixedWidth, StructType, Type
 from ....protocol.messages import request_message
 from ....protocol.records import build_batch
-from .scene import KINDS, Scene
+from .scene import KINDS, OF_MANY_TOPICS, Scene
 
 if TYPE_CHECKING:
     from ....protocol.codec.message import MessageType
 
-SAME, EACH, UNKNOWN = "the same", "each", "unknown"
+SAME, EACH, ONCE, UNKNOWN = "the same", "each", "each once", "unknown"
 NAMINGS: Final = (SAME, EACH, UNKNOWN)
 CALIBRATION = (8, 72)
 """Two counts of elements, of which the bytes of one are learnt."""
@@ -70,6 +72,7 @@ STREAMS_JOIN: Final[Mapping[str, Any]] = {
     **NO_TASK_OFFSETS,
 }
 NOT_A_MEMBER: Final = {"member_id": ""}
+NEW_PRODUCER: Final = {"producer_id": -1, "producer_epoch": -1}
 SCRAM: Final = {"mechanism": 1, "iterations": 4_096}
 LAST_OF_A_SESSION: Final = {
     "share_session_epoch": LEAVE_EPOCH,
@@ -90,7 +93,7 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
     ApiKey.JOIN_GROUP: [{"group_id": new_group, **NOT_A_MEMBER}],
     ApiKey.SYNC_GROUP: [{"generation_id": "epoch", "protocol_name": "x"}],
     ApiKey.HEARTBEAT: [{"generation_id": "epoch"}],
-    ApiKey.INIT_PRODUCER_ID: [{"producer_id": -1, "producer_epoch": -1}],
+    ApiKey.INIT_PRODUCER_ID: [NEW_PRODUCER, {**NEW_PRODUCER, "transactional_id": None}],
     ApiKey.WRITE_TXN_MARKERS: [{"producer_id": 1 << 40}],
     ApiKey.TXN_OFFSET_COMMIT: [NOT_A_MEMBER],
     ApiKey.CONSUMER_GROUP_HEARTBEAT: [
@@ -137,11 +140,13 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
     ],
     ApiKey.ALTER_CONFIGS: [
         TOPIC_CONFIG,
+        {**TOPIC_CONFIG, "validate_only": False},
         {"resource_type": TOPIC_TYPE},
         {"resource_type": GROUP_TYPE},
     ],
     ApiKey.INCREMENTAL_ALTER_CONFIGS: [
         TOPIC_CONFIG,
+        {**TOPIC_CONFIG, "validate_only": False},
         {"resource_type": TOPIC_TYPE},
         {"resource_type": GROUP_TYPE},
     ],
@@ -151,6 +156,7 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
     ],
     ApiKey.DESCRIBE_CLIENT_QUOTAS: [
         {},
+        {"components": []},
         {"entity_type": "user", "match_type": ANY_MATCH, "match": None},
     ],
     ApiKey.ALTER_CLIENT_QUOTAS: [
@@ -158,6 +164,11 @@ VARIANTS: Final[Mapping[ApiKey, list[dict[str, Any]]]] = {
         {"entity_type": "user", "key": "producer_byte_rate", "value": 1e9, "remove": False},
     ],
     ApiKey.UPDATE_FEATURES: [{}, {"feature": "share.version", "upgrade_type": 1}],
+    ApiKey.CREATE_PARTITIONS: [
+        {},
+        {"count": 2, "assignments": None, "validate_only": False},
+    ],
+    ApiKey.DELETE_TOPICS: [{"topic_id": ZERO_UUID}, {"name": None}],
     ApiKey.CREATE_TOPICS: [
         {"validate_only": True},
         {"validate_only": False, "assignments": [], "configs": []},
@@ -357,10 +368,14 @@ def candidates(api: ApiKey, scene: Scene, size: int) -> Iterator[Candidate]:
         builder = partial(_Builder, scene, message, version)
         words = _in_words(variant)
         free = [axis for axis in axes if not set(axis) & variant.keys()]
-        for axis, naming in itertools.product(free, NAMINGS):
+        namings = (*NAMINGS, ONCE) if api in OF_MANY_TOPICS else NAMINGS
+        for axis, naming in itertools.product(free, namings):
             build = builder(axis, naming, variant).frame
             shape = ", ".join([f"{'.'.join(axis)}: {naming}", *words])
-            yield make(api, shape, _elements_for(build, size), build, ".".join(axis))
+            elements = _elements_for(build, size)
+            if naming == ONCE:
+                elements = min(elements, len(scene.topics))
+            yield make(api, shape, elements, build, ".".join(axis))
         for axis in axes:
             if len(axis) == 1 and _may_be_null(message, axis[0], version):
                 build = builder(axis, SAME, {**variant, axis[0]: None}).frame
@@ -373,7 +388,9 @@ def candidates(api: ApiKey, scene: Scene, size: int) -> Iterator[Candidate]:
 def _in_words(variant: Mapping[str, Any]) -> list[str]:
     if variant is STALE_EPOCH:
         return []
-    return [f"{name}={value}" for name, value in variant.items() if isinstance(value, int | str)]
+    return [
+        f"{name}={value}" for name, value in variant.items() if isinstance(value, int | str | None)
+    ]
 
 
 def _arrays(
@@ -556,4 +573,5 @@ class _Builder:
     def _partition(self, number: int) -> int:
         if self._naming == SAME:
             return 0
-        return number % self._scene.partitions_each if self._naming == EACH else number
+        is_known = self._naming in (EACH, ONCE)
+        return number % self._scene.partitions_each if is_known else number

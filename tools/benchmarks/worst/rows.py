@@ -28,6 +28,7 @@ class Row:
             while the request was sent once.
         codes: error codes in the answer, by name, and how often.
         has_succeeded: whether any request that was tried was answered with more than errors.
+        memory_mb: the most that the broker has had, once and repeated, above what it had at idle.
         hold_p99_ms, hold_max_ms: the same while it was repeated.
         p50_ms, p99_ms, max_ms: those waits, whatever the machine did.
     """
@@ -38,10 +39,10 @@ class Row:
     request_bytes: int
     answer_bytes: int | None
     cpu_ms: float
-    memory_mb: float
     hold_ms: float
     codes: dict[str, int] = field(default_factory=dict)
     has_succeeded: bool = False
+    memory_mb: float = 0.0
     hold_p99_ms: float = 0.0
     hold_max_ms: float = 0.0
     p50_ms: float = 0.0

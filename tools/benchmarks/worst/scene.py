@@ -51,6 +51,16 @@ OF_USERS: Final = frozenset(
 )
 """APIs in which what has a name is a user."""
 
+OF_MANY_TOPICS: Final = frozenset(
+    {
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DELETE_TOPICS,
+    }
+)
+"""APIs that change each topic once, and refuse one that is named twice: many must be there."""
+
 
 @dataclass(frozen=True)
 class MadeGroup:
@@ -83,6 +93,7 @@ class Scene:
         users: with a SCRAM credential.
         token_hmac: of a delegation token.
         member: the group whose first member sends what only members send.
+        more_topics: names of topics of one partition, for APIs of many topics.
     """
 
     broker_id: int
@@ -98,11 +109,14 @@ class Scene:
     users: list[str] = field(default_factory=list)
     token_hmac: bytes = b""
     member: MadeGroup | None = None
+    more_topics: list[str] = field(default_factory=list)
 
     def seen_by(self, api: ApiKey) -> Scene:
         """The same with the groups, and the names, that an API is for."""
         if api in OF_USERS and self.users:
             return replace(self, topics=self.users)
+        if api in OF_MANY_TOPICS and self.more_topics:
+            return replace(self, topics=self.more_topics, partitions_each=1)
         kind = KINDS.get(api)
         without_members = api in OF_GROUPS_WITHOUT_MEMBERS
         of_kind = (self.empty_groups if without_members else self.made_groups).get(

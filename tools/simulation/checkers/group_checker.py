@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from .invariants import InvariantBroken
@@ -25,15 +26,24 @@ class GroupChecker:
         self._committed: dict[tuple[str, Key], int] = {}
         self._owners: dict[tuple[str, Key], str] = {}
         self._heard_ms: dict[str, int] = {}
-        self.commits = 0
+        self._commits: Counter[str] = Counter()
 
     # -- offsets -----------------------------------------------------------------------------
 
     def committed(self, group: str, key: Key, offset: int) -> None:
         """A commit was acknowledged."""
-        self.commits += 1
+        self._commits[group] += 1
         at = (group, key)
         self._committed[at] = max(self._committed.get(at, -1), offset)
+
+    @property
+    def commits(self) -> int:
+        """How many were acknowledged."""
+        return self._commits.total()
+
+    def commits_of(self, group: str) -> int:
+        """How many of one group."""
+        return self._commits[group]
 
     def least(self, group: str, key: Key) -> int:
         """What one who asks now must be answered at least; -1: nothing was committed."""

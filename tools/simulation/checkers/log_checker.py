@@ -9,12 +9,17 @@ brokers that are in sync lose power at the same time. A process that is killed l
 had written. A broker that loses power loses what it had not synced, so it must have left the ISR
 before another one of it goes; `Faults.may_lose_power` says when that is so. Where a leader was
 elected uncleanly records may be lost, and the logs must agree all the same.
+
+What is deleted is not lost: where a log begins later than any has before, its records were to be
+deleted, or they are committed and older than the retention by the clock of that very broker. The
+checker keeps them: what was promised of them is still held against what was committed there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 from ....common.partition_state import LeaderAndIsr
 from ....common.topic_partition import TopicPartition
@@ -31,22 +36,25 @@ Key = tuple[bytes, int]
 
 
 class Entry(NamedTuple):
-    """One record: the leader epoch it was written in, and its value."""
+    """One record: the leader epoch it was written in, its value, and its timestamp."""
 
     epoch: int
     value: bytes
+    timestamp: int
 
 
-class Seen(NamedTuple):
-    """What was seen of a replica when it was last looked at."""
+State: TypeAlias = tuple[Log, int, int, int, int, bool, int]
+"""Of a partition: it is looked at again once any of this has changed."""
 
-    log: Log | None = None
-    generation: int = -1
-    log_start_offset: int = -1
-    high_watermark: int = -1
-    log_end_offset: int = -1
-    is_leader: bool = False
-    leader_epoch: int = -1
+
+@lru_cache(maxsize=256)
+def _decoded(data: bytes) -> list[tuple[int, Entry]]:
+    """Records and their offsets; what a leader has, its followers soon have byte by byte."""
+    return [
+        (record.offset, Entry(batch.partition_leader_epoch, record.value or b"", record.timestamp))
+        for batch in iter_batches(data)
+        for record in iter_records(batch)
+    ]
 
 
 class ReplicaView:
@@ -55,7 +63,7 @@ class ReplicaView:
     Attributes:
         start: the offset of the first.
         matched: up to there they were found to be what is committed.
-        seen: of it, when it was last looked at.
+        seen: the partition's state when it was last looked at; None: it never was.
     """
 
     __slots__ = ("_generation", "_log", "entries", "matched", "seen", "start")
@@ -64,7 +72,7 @@ class ReplicaView:
         self.start = 0
         self.matched = 0
         self.entries: list[Entry] = []
-        self.seen = Seen()
+        self.seen: State | None = None
         self._log: Log | None = None
         self._generation = -1
 
@@ -99,13 +107,12 @@ class ReplicaView:
         end = self.end
         records = log.read(end, 1 << 30).records
         data = records.read() if isinstance(records, FileSlice) else bytes(records)
-        for batch in iter_batches(data):
-            for record in iter_records(batch):
-                if record.offset < self.end:
-                    continue  # the log starts within the batch
-                if record.offset != self.end:
-                    raise InvariantBroken(f"{record.offset} follows {self.end - 1} in {log}")
-                self.entries.append(Entry(batch.partition_leader_epoch, record.value or b""))
+        for offset, entry in _decoded(data):
+            if offset < self.end:
+                continue  # the log starts within the batch
+            if offset != self.end:
+                raise InvariantBroken(f"{offset} follows {self.end - 1} in {log}")
+            self.entries.append(entry)
         if self.end == end:
             raise InvariantBroken(f"{log.topic_partition} ends before {log.log_end_offset}")
 
@@ -115,18 +122,22 @@ class History:
 
     Attributes:
         committed: by offset, everything that any leader's high watermark has passed.
-        deleted_to: records before were to be deleted. They may come back after a crash, and a
-            replica that was behind may have others there, as in Kafka: nobody looks at them.
+        deleted_to: records before were to be deleted.
+        expired_to: records before were deleted by retention, somewhere.
         state: as the store holds it.
         removing: replicas that are to go. Their leader waits for them no more though they are in
             the ISR still, as in Kafka: the controller elects none of them.
         is_lossy: somebody led it uncleanly, or may have: what was committed may be gone.
+        may_differ: its leader lost power and perhaps records, and may have led again in the same
+            epoch, with others at their offsets: a new controller does not see that it was away.
     """
 
     __slots__ = (
         "committed",
         "deleted_to",
+        "expired_to",
         "is_lossy",
+        "may_differ",
         "name",
         "removing",
         "state",
@@ -138,11 +149,23 @@ class History:
         self.name = name
         self.committed: list[Entry] = []
         self.deleted_to = 0
+        self.expired_to = 0
         self.state: LeaderAndIsr | None = None
         self.removing: tuple[int, ...] = ()
         self.is_lossy = False
+        self.may_differ = False
         self.views: dict[int, ReplicaView] = {}
         self.watermarks: dict[tuple[int, int, int], int] = {}
+
+    @property
+    def gone_to(self) -> int:
+        """Logs may begin there: what is before was to be deleted, or was by retention.
+
+        It may come back after a crash, and a replica that was behind may have others there, as in
+        Kafka: where the two part lies before its leader's log, so nobody cuts it. What logs have
+        there is not looked at.
+        """
+        return max(self.deleted_to, self.expired_to)
 
 
 class Hosted(NamedTuple):
@@ -154,29 +177,58 @@ class Hosted(NamedTuple):
     view: ReplicaView
 
 
+class BrokerLogs:
+    """What one process of a broker hosts, as it was when it was last looked at.
+
+    Args:
+        life: which process.
+
+    Attributes:
+        hosted: its partitions, those among them that it has stopped and not deleted.
+        partitions: those that it does not only have on its disk.
+        states: of each of these.
+    """
+
+    __slots__ = ("hosted", "life", "partitions", "states")
+
+    def __init__(self, life: int) -> None:
+        self.life = life
+        self.hosted: dict[TopicPartition, Hosted] = {}
+        self.partitions: list[Partition] = []
+        self.states: list[State] = []
+
+
 class LogChecker:
     """Watches over the logs of one run.
 
     Args:
         note_leader: called with topic id, partition and epoch, and who leads there.
+        allows_unclean: whether leaders may come from outside the ISR everywhere.
+        retention_ms: how old records become; those of internal topics stay.
 
     Attributes:
         damaged: brokers that lost power and are still in an ISR, where they promise more
             than they have until the controller has noticed.
         acknowledged: how many records were.
-        allows_unclean: whether leaders may come from outside the ISR everywhere.
+        expired: how many records retention has deleted.
     """
 
     def __init__(
-        self, note_leader: Callable[[tuple[bytes, int, int], int], None], *, allows_unclean: bool
+        self,
+        note_leader: Callable[[tuple[bytes, int, int], int], None],
+        *,
+        allows_unclean: bool,
+        retention_ms: int,
     ) -> None:
         self.allows_unclean = allows_unclean
+        self.retention_ms = retention_ms
+        self.expired = 0
         self.damaged: set[int] = set()
         self.acknowledged = 0
         self._note_leader = note_leader
         self._promised: list[tuple[Key, int, bytes]] = []
         self._histories: dict[Key, History] = {}
-        self._hosted: dict[int, tuple[int, dict[TopicPartition, Hosted]]] = {}
+        self._brokers: dict[int, BrokerLogs] = {}
 
     def history(self, topic_id: bytes, name: TopicPartition) -> History:
         """Of a partition."""
@@ -221,10 +273,9 @@ class LogChecker:
         if self.is_in_sync(broker_id):
             self.damaged.add(broker_id)
         for history in self._histories.values():
-            history.is_lossy |= self.allows_unclean or self._may_be_led_uncleanly(history)
-
-    def _may_be_led_uncleanly(self, history: History) -> bool:
-        return history.is_lossy
+            history.is_lossy |= self.allows_unclean
+            led = history.state is not None and history.state.leader == broker_id
+            history.may_differ |= self.allows_unclean and led  # else its controller stays and sees
 
     def note_acknowledged(
         self, topic_id: bytes, name: TopicPartition, base_offset: int, values: Sequence[bytes]
@@ -258,44 +309,51 @@ class LogChecker:
 
     # -- after each event of a broker ----------------------------------------------------------
 
-    def check_node(self, node: Node) -> None:
-        """A broker has done something: look at the partitions that it changed."""
+    def check_node(self, node: Node, *, is_cut_off: bool = False) -> None:
+        """A broker has done something: look at the partitions that it changed.
+
+        Args:
+            node: the broker's.
+            is_cut_off: whether it lost its power in the middle of that: what it would have done
+                next, such as lowering a high watermark behind the log's end, it never does.
+        """
         broker = node.broker
         if broker is None:
             return
-        life, hosted = self._hosted.get(node.broker_id, (0, {}))
-        if life != node.life:  # what it hosted before it hosts still, and will say so
-            hosted = {}
-            self._hosted[node.broker_id] = node.life, hosted
-        partitions = broker.replica_manager.partitions
-        for topic_partition, partition in partitions.items():
+        known = self._brokers.get(node.broker_id)
+        if known is None or known.life != node.life:
+            # What it hosted before it hosts still, and will say so.
+            known = self._brokers[node.broker_id] = BrokerLogs(node.life)
+        hosted = known.hosted
+        by_name = broker.replica_manager.partitions
+        partitions = list(by_name.values())
+        states: list[State] = [
+            (
+                log := each.log,
+                log.generation,
+                log.log_start_offset,
+                log.log_end_offset,
+                each.high_watermark,
+                each.is_leader,
+                each.leader_epoch,
+            )
+            for each in partitions
+        ]
+        is_same = states == known.states and partitions == known.partitions
+        if is_same and len(hosted) == len(partitions):
+            return  # so it is after most events
+        known.partitions, known.states = partitions, states
+        for partition, state in zip(partitions, states, strict=True):
+            topic_partition = partition.topic_partition
             found = hosted.get(topic_partition)
             if found is None or found.partition is not partition:
                 found = hosted[topic_partition] = self._host(node, partition)
-            view, log = found.view, partition.log
-            seen = view.seen
-            if (
-                log.log_end_offset != seen.log_end_offset
-                or partition.high_watermark != seen.high_watermark
-                or partition.leader_epoch != seen.leader_epoch
-                or partition.is_leader != seen.is_leader
-                or log.log_start_offset != seen.log_start_offset
-                or log.generation != seen.generation
-                or log is not seen.log
-            ):
-                view.seen = Seen(
-                    log,
-                    log.generation,
-                    log.log_start_offset,
-                    partition.high_watermark,
-                    log.log_end_offset,
-                    partition.is_leader,
-                    partition.leader_epoch,
-                )
-                self._check_replica(found, node)
+            if state != found.view.seen:
+                found.view.seen = state
+                self._check_replica(found, node, is_cut_off=is_cut_off)
         if len(hosted) > len(partitions):
             logs = broker.log_manager
-            for topic_partition in [each for each in hosted if each not in partitions]:
+            for topic_partition in [each for each in hosted if each not in by_name]:
                 gone = hosted[topic_partition]
                 if logs.get_log(topic_partition) is gone.partition.log:
                     continue  # it was stopped, not deleted: what is in sync is still there
@@ -311,11 +369,11 @@ class LogChecker:
         key = (partition.topic_id, partition.topic_partition.partition)
         return Hosted(partition, key, history, view)
 
-    def _check_replica(self, hosted: Hosted, node: Node) -> None:
+    def _check_replica(self, hosted: Hosted, node: Node, *, is_cut_off: bool) -> None:
         partition, key, history, view = hosted
         who = f"{node} with {history.name}"
         log_end, high_watermark = partition.log_end_offset, partition.high_watermark
-        if not partition.log_start_offset <= high_watermark <= log_end:
+        if not (is_cut_off or partition.log_start_offset <= high_watermark <= log_end):
             raise InvariantBroken(
                 f"{who}: its high watermark {high_watermark} is not within "
                 f"[{partition.log_start_offset}, {log_end}]"
@@ -327,7 +385,7 @@ class LogChecker:
         if history.is_lossy:
             return
         committed = history.committed
-        view.match(committed, history.deleted_to, high_watermark, who)
+        view.match(committed, history.gone_to, high_watermark, who)
         if high_watermark > len(committed):
             if not partition.is_leader:
                 raise InvariantBroken(
@@ -340,6 +398,24 @@ class LogChecker:
             self._check_isr(history)
         elif is_anew or log_end < had_end:
             self._check_isr(history)
+        if partition.log_start_offset > history.gone_to:
+            self._check_deleted(history, who, node, partition.log_start_offset)
+
+    def _check_deleted(self, history: History, who: str, node: Node, start: int) -> None:
+        """A log begins where none has before: nothing but retention may have done that."""
+        first, committed = history.gone_to, history.committed
+        if start > len(committed):
+            raise InvariantBroken(f"{who} begins at {start}, of {len(committed)} committed records")
+        now_ms = node.clock.now_ms()
+        for offset in range(first, start):
+            age_ms = now_ms - committed[offset].timestamp
+            if age_ms <= self.retention_ms or history.name.topic.startswith("__"):
+                raise InvariantBroken(
+                    f"{who} has deleted {committed[offset]} at {offset}, "
+                    f"{age_ms} ms old by its clock"
+                )
+        self.expired += start - first
+        history.expired_to = start
 
     def _check_leader(
         self, key: Key, history: History, who: str, node: Node, partition: Partition
@@ -374,7 +450,7 @@ class LogChecker:
                     f"{end}, and {len(committed)} records are committed: {history.state}"
                 )
             who = f"broker {broker_id}, in sync with {history.name},"
-            view.match(committed, history.deleted_to, len(committed), who)
+            view.match(committed, history.gone_to, len(committed), who)
 
     # -- at rest -------------------------------------------------------------------------------
 
@@ -387,7 +463,7 @@ class LogChecker:
                 each: nodes[each].partitions[held.topic_partition] for each in held.replicas
             }
             leader = replicas[held.state.leader]
-            first = max(history.deleted_to, *(each.log_start_offset for each in replicas.values()))
+            first = max(history.gone_to, *(each.log_start_offset for each in replicas.values()))
             kept = history.views[held.state.leader]
             for broker_id, partition in replicas.items():
                 view = history.views[broker_id]
@@ -400,30 +476,39 @@ class LogChecker:
                         f"{leader.log_end_offset}"
                     )
                 kept_epochs = _epochs_from(leader, first)
-                if _epochs_from(partition, first) != kept_epochs:
+                if _epochs_from(partition, first) != kept_epochs and not history.may_differ:
                     raise InvariantBroken(
                         f"broker {broker_id} knows other epochs of {history.name} than its "
                         f"leader: {partition.log.epochs.entries}, {leader.log.epochs.entries}"
                     )
-                if view.entries[first - view.start :] != kept.entries[first - kept.start :]:
+                ours, theirs = (
+                    view.entries[first - view.start :],
+                    kept.entries[first - kept.start :],
+                )
+                if ours != theirs and not history.may_differ:
                     raise InvariantBroken(f"logs of {history.name} differ on {broker_id}")
             if not history.is_lossy:
                 _check_all_survived(history, kept)
 
     def is_lossy(self, key: Key) -> bool:
-        """Whether records of a partition may be gone."""
+        """Whether records of a partition may be lost."""
         history = self._histories.get(key)
-        return history is None or history.is_lossy or history.deleted_to > 0
+        return history is None or history.is_lossy
+
+    def gone(self, key: Key) -> set[bytes]:
+        """The values of the records of a partition that may be deleted."""
+        history = self._histories[key]
+        return {each.value for each in history.committed[: history.gone_to]}
 
     def committed(self, held: Held) -> list[Entry] | None:
-        """Everything that is committed of a partition; None where some of it may be gone."""
+        """All that was ever committed of a partition; None where some of it may be lost."""
         history = self.history(held.topic_id, held.topic_partition)
-        return None if history.is_lossy or history.deleted_to else history.committed
+        return None if history.is_lossy else history.committed
 
 
 def _check_all_survived(history: History, kept: ReplicaView) -> None:
     """What was acknowledged is committed, and what is committed is there."""
-    for offset in range(max(kept.start, history.deleted_to), len(history.committed)):
+    for offset in range(max(kept.start, history.gone_to), len(history.committed)):
         if kept.entries[offset - kept.start : offset - kept.start + 1] != [
             history.committed[offset]
         ]:

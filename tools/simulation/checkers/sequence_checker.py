@@ -12,7 +12,7 @@ class SequenceChecker:
     """Watches over what producers send.
 
     Args:
-        is_lossy: whether records of a partition may be gone.
+        is_lossy: whether records of a partition may be lost.
     """
 
     def __init__(self, is_lossy: Callable[[Key], bool]) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ....common.partition_state import LeaderAndIsr
 from ....common.sentinels import NO_LEADER
 from ....common.topic_partition import TopicPartition
+from ....metadata.features import DEFAULT_LEVELS
 from ....metadata_store import znodes
 from ....metadata_store.embedded.node_table import NodeTable, Paths
 from ....metadata_store.znodes import TopicNode
@@ -250,6 +251,16 @@ class StoreChecker:
                 _check_replica(node, held)
         for node in alive:
             _check_strays(node, held_partitions, alive)
+            self._check_features(node)
+
+    def _check_features(self, node: Node) -> None:
+        """It goes by the levels that are finalized."""
+        stored = self.table.get(znodes.FEATURE)
+        levels = DEFAULT_LEVELS if stored is None else znodes.decode_feature(stored.data).levels
+        assert node.broker is not None
+        known = node.broker.features.levels
+        if known != levels:
+            raise InvariantBroken(f"{node} goes by features {known}, finalized are {levels}")
 
     def check_health(self, nodes: Sequence[Node]) -> None:
         """All brokers live, and all replicas caught up: nothing is left undone."""

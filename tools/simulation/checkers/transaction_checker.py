@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum, auto
 
 from .invariants import InvariantBroken
@@ -21,11 +21,15 @@ class TransactionChecker:
     """Watches over transactions.
 
     Args:
-        is_lossy: whether records of a partition may be gone.
+        is_lossy: whether records of a partition may be lost.
+        gone: the values of a partition's records that may be deleted.
     """
 
-    def __init__(self, is_lossy: Callable[[Key], bool]) -> None:
+    def __init__(
+        self, is_lossy: Callable[[Key], bool], gone: Callable[[Key], Collection[bytes]]
+    ) -> None:
         self._is_lossy = is_lossy
+        self._gone = gone
         self._sent: dict[str, dict[Key, list[bytes]]] = {}
         self._outcomes: dict[str, Outcome] = {}
 
@@ -50,12 +54,14 @@ class TransactionChecker:
     def check(self, read: dict[Key, list[bytes]]) -> None:
         """Hold it against all that can be read committed. Raises InvariantBroken."""
         visible = {(key, value) for key, values in read.items() for value in values}
+        gone = {key: self._gone(key) for key in read if not self._is_lossy(key)}
         for transaction, sent in self._sent.items():
             expected = [
                 (key, value)
                 for key, values in sent.items()
-                if key in read and not self._is_lossy(key)
+                if key in gone
                 for value in values
+                if value not in gone[key] or (key, value) in visible
             ]
             found = [each for each in expected if each in visible]
             outcome = self._outcomes[transaction]

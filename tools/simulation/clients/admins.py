@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from ....client.errors import ConnectError
 from ....protocol import messages
-from .client import SimulatedClient
+from .client import PAUSE_MS_MAX, SimulatedClient
 
 TOPIC_NAMES = ("a", "b", "c", "d")
 """So few that they are used again."""
@@ -22,6 +22,10 @@ UNCLEAN = "unclean.leader.election.enable"
 
 class Admin(SimulatedClient):
     """One of them."""
+
+    async def pause(self, ms_max: int = PAUSE_MS_MAX) -> None:
+        """Wait until something is to be done."""
+        await super().pause(int(ms_max * self.cluster.mix.admin_pace))
 
     async def act(self) -> None:
         """Do something, or nothing in peace."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,7 +17,8 @@ from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ..checkers.log_checker import LogChecker
 from ..checkers.store_checker import StoreChecker
-from ..kernel import Kernel, Process
+from ..kernel import START_MS, Kernel, Process
+from ..mix import Mix
 from ..network import Network, SimulatedConnection
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ REQUEST_TIMEOUT_MS = 5_000
 PAUSE_MS_MAX = 400
 """How long clients wait before they try something again."""
 QUIET_US = 200_000
+METADATA_MAX_AGE_US = 2_000_000
+"""So long who only reads goes by what it was told of leaders, unless a request fails."""
 EARLIEST = -2
 """Of ListOffsets: the log's start."""
 SERVED = ApiVersionRanges({key: each.versions for key, each in REGISTRATIONS.items()})
@@ -53,6 +56,7 @@ class SimulatedCluster(Protocol):
     kernel: Kernel
     network: Network
     random: Random
+    mix: Mix
     store_checker: StoreChecker
     log_checker: LogChecker
     is_peace: bool
@@ -73,6 +77,7 @@ class SimulatedClient(ABC):
 
     Attributes:
         leaders: as it was told last.
+        partition_counts: how many partitions each topic has, led or not.
     """
 
     def __init__(self, cluster: SimulatedCluster, name: str) -> None:
@@ -82,8 +87,10 @@ class SimulatedClient(ABC):
         self.process = Process(name)
         self.leaders: dict[TopicPartition, Leader] = {}
         self.topic_ids: dict[str, bytes] = {}
+        self.partition_counts: dict[str, int] = {}
         self._settings = ClientSettings(client_id=name, request_timeout_ms=REQUEST_TIMEOUT_MS)
         self._connections: dict[int, SimulatedConnection] = {}
+        self._refreshed_us: float = -math.inf
 
     def start(self) -> None:
         """Begin."""
@@ -91,8 +98,10 @@ class SimulatedClient(ABC):
 
     async def _run(self) -> None:
         while True:
-            with suppress(ClientError):
+            try:
                 await self.act()
+            except ClientError:
+                self.distrust()
             await self.pause()
 
     @abstractmethod
@@ -105,6 +114,11 @@ class SimulatedClient(ABC):
         await cluster.kernel.sleep_us(int(self.random.random() * ms_max * 1000 * cluster.pace))
         while cluster.is_quiet:
             await cluster.kernel.sleep_us(QUIET_US)
+
+    @property
+    def now_ms(self) -> int:
+        """By the client's clock, which is right."""
+        return START_MS + self.cluster.kernel.now_us // 1000
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -142,8 +156,15 @@ class SimulatedClient(ABC):
         """One to begin with."""
         return self.random.choice(self.cluster.broker_ids)
 
-    async def refresh(self) -> None:
-        """Ask a broker what there is. Raises ClientError."""
+    def distrust(self) -> None:
+        """Something went wrong: what is known of leaders may be old."""
+        self._refreshed_us = -math.inf
+
+    async def refresh(self, max_age_us: int = 0) -> None:
+        """Ask a broker what there is, if the last answer is older. Raises ClientError."""
+        now_us = self.cluster.kernel.now_us
+        if now_us - self._refreshed_us < max_age_us:
+            return
         request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
         answer = await self.request(self.any_broker(), request)
         leaders = {}
@@ -158,6 +179,8 @@ class SimulatedClient(ABC):
                     leaders[name] = said
         self.leaders = leaders
         self.topic_ids = {topic.name: topic.topic_id for topic in answer.topics}
+        self.partition_counts = {topic.name: len(topic.partitions) for topic in answer.topics}
+        self._refreshed_us = now_us
 
     def led(self, is_one: Callable[[str], bool] = lambda name: name[:2] != "__") -> TopicPartition:
         """A partition of the topics of a kind that has a leader. Raises ClientError."""

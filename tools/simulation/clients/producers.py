@@ -17,7 +17,6 @@ RECORDS_MAX = 3
 PRODUCE_TIMEOUT_MS = 3_000
 ATTEMPTS_MAX = 12
 """So often a batch is sent; then its fate stays unknown, and another epoch begins."""
-START_MS = 1_700_000_000_000
 
 RETRIABLE = frozenset(
     {
@@ -79,7 +78,7 @@ class Producer(SimulatedClient):
         key = (topic_id, partition.partition)
         sequence = self._sequences.get(key, 0)
         batch = build_batch(
-            [(None, value, START_MS, ()) for value in values],
+            [(None, value, self.now_ms, ()) for value in values],
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
             base_sequence=sequence,

@@ -7,7 +7,7 @@ from ....common.topic_partition import TopicPartition
 from ....protocol import messages
 from ....protocol.records import iter_batches, iter_records
 from ..checkers.invariants import InvariantBroken
-from .client import Leader, SimulatedClient
+from .client import METADATA_MAX_AGE_US, Leader, SimulatedClient
 
 WAIT_MS = 500
 FETCH_BYTES = 10_000
@@ -20,17 +20,18 @@ class Reader(SimulatedClient):
 
     async def act(self) -> None:
         """Read a partition for a while."""
-        await self.refresh()
+        await self.refresh(METADATA_MAX_AGE_US)
         partition = self.led()
         leader = self.leaders[partition]
         position = 0
         for _ in range(FETCHES):
             answer = await self.fetch(partition, leader, position)
             if answer is None:
+                self.distrust()
                 return
             history = self.cluster.log_checker.history(leader.topic_id, partition)
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                if not (history.is_lossy or history.deleted_to):
+                if position >= history.gone_to and not history.is_lossy:
                     raise InvariantBroken(
                         f"{self.name} has read {partition} up to {position}, "
                         f"and that is out of range"
@@ -38,6 +39,7 @@ class Reader(SimulatedClient):
                 position = await self.log_start(partition)
                 continue
             if answer.error_code:
+                self.distrust()
                 return
             position = self._read(partition, leader, position, answer.records)
 

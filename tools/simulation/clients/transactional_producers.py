@@ -9,7 +9,7 @@ from ....protocol import messages
 from ....protocol.records import build_batch
 from ..checkers.transaction_checker import Outcome, TransactionChecker
 from .client import SimulatedClient, SimulatedCluster
-from .producers import ATTEMPTS_MAX, PRODUCE_TIMEOUT_MS, RETRIABLE, START_MS
+from .producers import ATTEMPTS_MAX, PRODUCE_TIMEOUT_MS, RETRIABLE
 
 TRANSACTION_KEY = 1
 TRANSACTION_TIMEOUT_MS = 12_000
@@ -64,7 +64,7 @@ class TransactionalProducer(SimulatedClient):
         commits = is_whole and self.random.random() < 0.7
         outcome = await self._end(commits=commits)
         self._checker.ended(transaction, outcome)
-        if outcome is Outcome.UNKNOWN or not is_whole:
+        if not is_whole:
             self._producer_id = -1
 
     async def _ask(self, request: object) -> messages.EndTxnResponse | None:
@@ -102,7 +102,7 @@ class TransactionalProducer(SimulatedClient):
         """Add a record to the transaction; whether it is in it."""
         sequence = self._sequences.get(key, 0)
         batch = build_batch(
-            [(None, value, START_MS, ())],
+            [(None, value, self.now_ms, ())],
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
             base_sequence=sequence,
@@ -151,6 +151,9 @@ class TransactionalProducer(SimulatedClient):
         )
         answer = await self._ask(request)
         if answer is None or answer.error_code:
+            # It may be under way still, and what is sent under the same epoch would become part of
+            # it. The next producer id ends it.
+            self._producer_id = -1
             return Outcome.UNKNOWN if commits else Outcome.ABORTED
         if answer.producer_id >= 0:
             self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
