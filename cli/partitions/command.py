@@ -189,7 +189,7 @@ def cancel(
         if chosen:
             await admin.reassign_partitions(dict.fromkeys(chosen))
         if set(chosen) == set(moving):
-            await remove_throttle(client, admin)
+            await remove_throttle(client, admin, {topic for topic, _ in chosen})
         return len(chosen)
 
     count = with_client(bootstrap_server, work, command_config)

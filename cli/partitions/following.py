@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -121,10 +121,18 @@ def _progress(total: int) -> Iterator[Callable[[int, int], None]]:
         yield lambda copied, left: bar.update(task, completed=copied, left=left)
 
 
-async def remove_throttle(client: KafkaClient, admin: Admin) -> bool:
+async def remove_throttle(
+    client: KafkaClient, admin: Admin, cancelled: Container[str] = ()
+) -> bool:
     """Take from topics which replicas are throttled, and then the rates from brokers.
 
     What somebody throttles for good, a topic's `*` or a rate without such lists, stays.
+
+    Args:
+        client: knows the brokers.
+        admin: of the same.
+        cancelled: topics that were being moved a moment ago: the broker that is asked may not
+            have heard yet that they are throttled.
 
     Returns whether there was anything to be taken.
     """
@@ -136,7 +144,7 @@ async def remove_throttle(client: KafkaClient, admin: Admin) -> bool:
         names = [
             name
             for name in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-            if settings.get(name) not in (None, "", "*")
+            if settings.get(name) not in (("*",) if topic in cancelled else (None, "", "*"))
         ]
         if names:
             await admin.alter_configs(topic, dict.fromkeys(names))

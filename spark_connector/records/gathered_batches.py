@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from ...protocol.compression.decompression import decompress
 from ...protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MASK, RecordBatch
 from ..batch_sizes import GATHERED_BYTES, bounded
 from ..kafka_source.columns import MICROSECONDS, TIMESTAMP_MS_MAX, arrow_schema, repeated
-from .record_fields import PADDING, RecordFields
-from .record_starts import Numbers, RecordStarts
+from .record_fields import RecordFields
+from .record_starts import Bytes, Numbers, RecordStarts
 
 ROWS_MIN = 32_768
 """With so many a record batch of Arrow is complete."""
@@ -25,6 +26,9 @@ BATCH_DECOMPRESSED_BYTES_MAX = 512 << 20
 """A single batch that decompresses to more is refused."""
 
 INT64_MIN = -INT64_MAX - 1
+
+Section = memoryview | bytes
+"""The records of a batch, decompressed."""
 
 
 class RowBounds(NamedTuple):
@@ -64,12 +68,14 @@ class GatheredBatches:
         self._refuse = refuse
         self._layouts = RecordStarts()
         self._batches: list[RecordBatch] = []
-        self._sections: list[memoryview | bytes] = []
+        self._sections: list[Section] = []
         self._rows = self._bytes = 0
 
     def add(self, batch: RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decompress a batch's records and keep them; gives what is complete without them."""
-        section: memoryview | bytes
+        if batch.records_count == 0 and batch.size_in_bytes == BATCH_HEADER_BYTES:
+            return  # the cleaner keeps a producer's last batch, without records
+        section: Section
         try:
             if batch.compression is Compression.NONE:
                 start = batch.position + BATCH_HEADER_BYTES
@@ -110,20 +116,17 @@ class GatheredBatches:
             yield from bounded(found, self._batch_bytes_max)
 
     def _decoded(
-        self, batches: Sequence[RecordBatch], sections: Sequence[memoryview | bytes]
+        self, batches: Sequence[RecordBatch], sections: Sequence[Section]
     ) -> pa.RecordBatch:
-        data = b"".join((*sections, PADDING))
-        array = np.frombuffer(data, np.uint8)
+        array, positions = _in_one_array(sections)
         starts, ends = [], []
-        position = 0
-        for batch, section in zip(batches, sections, strict=True):
-            end = position + len(section)
-            count = batch.records_count
-            each_starts, each_ends = self._layouts.find(data, array, position, end, count)
+        for batch, section, position in zip(batches, sections, positions, strict=True):
+            each_starts, each_ends = self._layouts.find(
+                array, position, position + len(section), batch.records_count
+            )
             starts.append(each_starts)
             ends.append(each_ends)
-            position = end
-        fields = RecordFields(data, array, np.concatenate(starts), np.concatenate(ends))
+        fields = RecordFields(array, np.concatenate(starts), np.concatenate(ends))
         rows = _Rows(batches, fields, self._bounds)
         arrays = [
             repeated(self._constants[name], kind, rows.count)
@@ -132,6 +135,27 @@ class GatheredBatches:
             for (name, kind), field in zip(self._columns.items(), self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _in_one_array(sections: Sequence[Section]) -> tuple[Bytes, Sequence[int]]:
+    """An array that holds all sections, and where in it each begins.
+
+    Where they lie in the same memory, one after another, it is that: nothing is copied.
+    """
+    memory = _memory(sections[0])
+    if all(_memory(each) is memory for each in sections):
+        buffers = [pa.py_buffer(each) for each in sections]
+        first = buffers[0].address
+        size = buffers[-1].address + buffers[-1].size - first
+        shared = pa.foreign_buffer(first, size, memory)
+        return np.frombuffer(shared, np.uint8), [each.address - first for each in buffers]
+    ends = list(accumulate(map(len, sections)))
+    return np.frombuffer(b"".join(sections), np.uint8), [0, *ends[:-1]]
+
+
+def _memory(section: Section) -> object:
+    """What owns the bytes of a section."""
+    return section.obj if isinstance(section, memoryview) else section
 
 
 class _Rows:

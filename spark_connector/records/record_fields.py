@@ -17,16 +17,13 @@ from ...protocol.varints import read_zigzag_varint
 from .record_starts import Bytes, Numbers
 
 VARINT_BYTES_MAX = 10
-PADDING = bytes(64)
-"""Behind the records' bytes, so that reading a field of a damaged one stays in the array."""
 
 
 class RecordFields:
-    """The fields of records that lie in `data`.
+    """The fields of records that lie in one array.
 
     Args:
-        data: the records' bytes, one after another, and PADDING behind them.
-        array: the same bytes.
+        array: the bytes in which they lie, in their order.
         starts: where the attributes of each record lie.
         ends: where each record ends.
 
@@ -34,11 +31,9 @@ class RecordFields:
         KafkaError: CORRUPT_MESSAGE, the parts of a record do not add up to its length.
     """
 
-    def __init__(self, data: bytes, array: Bytes, starts: Numbers, ends: Numbers) -> None:
-        self._data = data
+    def __init__(self, array: Bytes, starts: Numbers, ends: Numbers) -> None:
         self._array = array
         self._ends = ends
-        self._limit = len(data) - len(PADDING)
         self.timestamp_deltas, at = self._varints(starts + 1)
         self.offset_deltas, at = self._varints(at)
         self._key_lengths, self._keys_at = self._varints(at)
@@ -68,8 +63,9 @@ class RecordFields:
         return pa.array([self._headers(row) if counts[row] else None for row in positions], kind)
 
     def _headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        data, end = self._data, int(self._ends[row])
-        position, count = int(self._headers_at[row]), int(self.header_counts[row])
+        start, count = int(self._headers_at[row]), int(self.header_counts[row])
+        data = self._array[start : self._ends[row]].tobytes()
+        position, end = 0, len(data)
         if count > HEADERS_MAX + (end - position) // HEADER_BYTES_MIN:
             raise _corrupt(f"a record with {count} headers")
         found = []
@@ -95,7 +91,7 @@ class RecordFields:
         both = pa.Array.from_buffers(
             pa.binary(),
             len(bounds) - 1,
-            [None, pa.py_buffer(bounds), pa.py_buffer(self._data)],
+            [None, pa.py_buffer(bounds), pa.py_buffer(self._array)],
         )
         positions = np.arange(0, len(bounds), 2) if rows is None else rows * 2
         is_null = lengths < 0
@@ -113,7 +109,8 @@ class RecordFields:
     def _varints(self, positions: Numbers) -> tuple[Numbers, Numbers]:
         """The signed number at each position, and the position behind it."""
         array = self._array
-        first = array[positions]
+        # What lies behind the end of a damaged record is read as anything, and found out below.
+        first = array.take(positions, mode="clip")
         raw = (first & 0x7F).astype(np.uint64)
         positions = positions + 1
         open_ = np.flatnonzero(first & 0x80)
@@ -122,9 +119,7 @@ class RecordFields:
             if shift >= 7 * VARINT_BYTES_MAX:
                 raise _corrupt("an endless number")
             at = positions[open_]
-            if (at > self._limit).any():
-                raise _corrupt("a record that ends inside a number")
-            byte = array[at]
+            byte = array.take(at, mode="clip")
             raw[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
             positions[open_] += 1
             open_ = open_[byte >= 0x80]

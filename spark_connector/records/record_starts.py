@@ -43,7 +43,6 @@ class RecordStarts:
 
     def find(
         self,
-        data: bytes,
         array: Bytes,
         position: int,
         end: int,
@@ -52,8 +51,7 @@ class RecordStarts:
         """Where the attributes of each record lie, and where each ends.
 
         Args:
-            data: holds the records, decompressed.
-            array: the same bytes.
+            array: holds the records, decompressed.
             position: where the first record's length begins.
             end: where the last record ends.
             count: how many records there are.
@@ -67,7 +65,9 @@ class RecordStarts:
             array[position + layout.lengths_at], layout.lengths
         ):
             return layout.starts + position, layout.ends + position
-        starts, ends = _walk(data, position, end, count)
+        starts, ends = _walk(array[position:end].tobytes(), count)
+        starts += position
+        ends += position
         if count >= RECORDS_MIN:
             self._note_walk(key, array, position, starts, ends)
         return starts, ends
@@ -90,12 +90,12 @@ class RecordStarts:
         self._layouts[key] = _Layout(at - position, array[at], starts - position, ends - position)
 
 
-def _walk(data: bytes, position: int, end: int, count: int) -> tuple[Numbers, Numbers]:
+def _walk(data: bytes, count: int) -> tuple[Numbers, Numbers]:
     """From length to length; written out for those of one and two bytes."""
     starts: list[int] = []
     ends: list[int] = []
     note_start, note_end = starts.append, ends.append
-    signs = 0
+    position = signs = 0
     try:
         for _ in range(count):
             length = data[position]
@@ -120,6 +120,6 @@ def _walk(data: bytes, position: int, end: int, count: int) -> tuple[Numbers, Nu
         position = -1
     found = np.array(starts, np.int64), np.array(ends, np.int64)
     # Zigzag: a length below zero is odd.
-    if position != end or signs & 1 or (found[1] - found[0] < RECORD_BYTES_MIN).any():
+    if position != len(data) or signs & 1 or (found[1] - found[0] < RECORD_BYTES_MIN).any():
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"its {count} records do not fill it")
     return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -138,6 +140,16 @@ def test_many_batches_of_one_form_are_read_as_those_of_many_forms(tmp_path: Path
     write_segment(partition_folder(tmp_path), alike)
     values = [int(row["value"]) for row in rows_of(tmp_path)]
     assert values == list(range(6000))
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_batch_that_the_cleaner_emptied_has_no_rows(tmp_path: Path, others: int) -> None:
+    # Kafka's DefaultRecordBatch.writeEmptyHeader: the last batch of a producer, offsets 5 to 8.
+    fields = struct.pack(">hiqqqhii", 0, 3, 0, START_MS, 7, 0, 0, 0)
+    empty = struct.pack(">qiibI", 5, 49, 0, 2, crc32c(fields)) + fields
+    write_segment(partition_folder(tmp_path), [empty, *batches_of(others, first=9)])
+    found = rows_of(tmp_path, includeHeaders="true")
+    assert [row["offset"] for row in found] == list(range(9, 9 + 10 * others))
 
 
 def test_slices_of_a_segment_hold_each_record_once(tmp_path: Path) -> None:
