@@ -19,7 +19,7 @@ from ...common.sentinels import ZERO_UUID
 from ...metadata.metadata_waiting import topics_are_gone, wait_for_metadata
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
-from ...runtime.steps import Steps, count_in_steps
+from ...runtime.steps import Steps, clear_in_steps, count_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -114,38 +114,40 @@ def _meant(
     meant: dict[bytes, str] = {}
     may_delete_all = context.admission.is_allowed(request, "DELETE", "CLUSTER", CLUSTER_NAME)
     counts = yield from count_in_steps(named)
-    # Ids first, so that of a topic named both ways it is the name that is refused.
-    by_id = [each for each in counts.items() if each[0][0] is None]
-    by_name = [each for each in counts.items() if each[0][0] is not None]
-    for (name, topic_id), occurrences in (*by_id, *by_name):
-        yield
-        try:
-            found = _find(context, name, topic_id, occurrences)
-            known_name = name if found is None else found[0]
-            if known_name is not None and not may_delete_all:
-                may_describe = context.authorize(request, "DESCRIBE", "TOPIC", known_name)
-                may_delete = context.authorize(request, "DELETE", "TOPIC", known_name)
-                if (name and not may_describe) or (found and not may_delete):
-                    name = known_name if may_describe else name
-                    raise default_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            found_name, found_id = _existing(found, name)
-            if found_id in meant:
-                del meant[found_id]
-                topic_id = found_id
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    "The provided topic name maps to an ID that was already supplied.",
+    for by_name in (False, True):
+        # Ids first, so that of a topic named both ways it is the name that is refused.
+        for (name, topic_id), occurrences in counts.items():
+            yield
+            if by_name is (name is None):
+                continue
+            try:
+                found = _find(context, name, topic_id, occurrences)
+                known_name = name if found is None else found[0]
+                if known_name is not None and not may_delete_all:
+                    may_describe = context.authorize(request, "DESCRIBE", "TOPIC", known_name)
+                    may_delete = context.authorize(request, "DELETE", "TOPIC", known_name)
+                    if (name and not may_describe) or (found and not may_delete):
+                        name = known_name if may_describe else name
+                        raise default_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                found_name, found_id = _existing(found, name)
+                if found_id in meant:
+                    del meant[found_id]
+                    topic_id = found_id
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST,
+                        "The provided topic name maps to an ID that was already supplied.",
+                    )
+                meant[found_id] = found_name
+            except KafkaError as refusal:
+                results.append(
+                    response.DeletableTopicResult(
+                        name=name,
+                        topic_id=topic_id,
+                        error_code=refusal.code,
+                        error_message=refusal.message,
+                    )
                 )
-            meant[found_id] = found_name
-        except KafkaError as refusal:
-            results.append(
-                response.DeletableTopicResult(
-                    name=name,
-                    topic_id=topic_id,
-                    error_code=refusal.code,
-                    error_message=refusal.message,
-                )
-            )
+    yield from clear_in_steps(counts)
     return meant, results
 
 

@@ -18,7 +18,7 @@ from ...common.topic_partition import TopicPartition
 from ...controller.partitions.leader_elections import ElectionType
 from ...protocol import messages
 from ...runtime.long_work import Pace, run_in_steps
-from ...runtime.steps import Steps
+from ...runtime.steps import Steps, clear_in_steps
 from ..interbroker.forwarding import on_controller
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
@@ -65,6 +65,8 @@ async def handle_elect_leaders(
                 error_message=outcome.message if outcome else None,
             )
         )
+    if requested is not None:
+        await run_in_steps(clear_in_steps(requested))
     return response(replica_election_results=list(by_topic.values()))
 
 

@@ -19,7 +19,7 @@ from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
-from ...runtime.steps import Steps, in_batches
+from ...runtime.steps import Steps
 from ...storage.log.append_origin import AppendOrigin
 from ..interbroker.broker_requests import ACTING_AS_BROKER, look_up_broker
 from ..interbroker.transaction_markers import Marker, MarkerErrors
@@ -87,7 +87,9 @@ def _write(
     pieces = 0
     for requested in body.markers:
         partitions = yield from _partitions(requested)
-        for batch in in_batches(partitions, PARTITIONS_PER_PIECE):
+        while partitions:
+            batch = partitions[-PARTITIONS_PER_PIECE:]
+            del partitions[-PARTITIONS_PER_PIECE:]
             marker = Marker(
                 requested.producer_id,
                 requested.producer_epoch,
@@ -122,7 +124,11 @@ def _partitions(
         for index in topic.partition_indexes:
             partitions[TopicPartition(topic.name, index)] = None
             yield
-    return list(partitions)
+    made = []
+    while partitions:
+        made.append(partitions.popitem()[0])
+        yield
+    return made
 
 
 def _response(results: dict[int, MarkerErrors]) -> Steps[messages.WriteTxnMarkersResponse]:
