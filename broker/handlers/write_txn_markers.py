@@ -14,12 +14,13 @@ all that the coordinator sends later be refused, so that the transaction never e
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
-from ...runtime.steps import Steps
+from ...runtime.steps import DictInParts, Steps
 from ...storage.log.append_origin import AppendOrigin
 from ..interbroker.broker_requests import ACTING_AS_BROKER, look_up_broker
 from ..interbroker.transaction_markers import Marker, MarkerErrors
@@ -27,6 +28,9 @@ from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Outcome, Parked, Stepwise, Task
 from ..request.requests import Request
+
+Results: TypeAlias = DictInParts[TopicPartition, ErrorCode]
+"""What a producer's markers came to."""
 
 PARTITIONS_PER_PIECE = 4
 """A marker in so many partitions is one item of the steps."""
@@ -64,18 +68,19 @@ def _write(
 ) -> Steps[messages.WriteTxnMarkersResponse | Parked]:
     """Write every marker; answer when the last is written."""
     body = request.body
-    results: dict[int, MarkerErrors] = {}
+    results: dict[int, Results] = {}
     for requested in body.markers:
         if requested.producer_id < 0 or requested.producer_epoch < 0:
             # Nobody's marker would end nothing. Kafka fails to build it, and says no more either.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        results[requested.producer_id] = {}
+        results[requested.producer_id] = DictInParts()
         yield
     waiting = 1  # the writing itself, which may not end before the last is begun
 
     def written(producer_id: int, errors: MarkerErrors) -> None:
         nonlocal waiting
-        results[producer_id].update(errors)
+        for topic_partition, error in errors.items():
+            results[producer_id][topic_partition] = error
         end_one()
 
     def end_one() -> None:
@@ -88,8 +93,9 @@ def _write(
     for requested in body.markers:
         partitions = yield from _partitions(requested)
         while partitions:
-            batch = partitions[-PARTITIONS_PER_PIECE:]
-            del partitions[-PARTITIONS_PER_PIECE:]
+            batch = []
+            while partitions and len(batch) < PARTITIONS_PER_PIECE:
+                batch.append(partitions.popitem()[0])
             marker = Marker(
                 requested.producer_id,
                 requested.producer_epoch,
@@ -112,26 +118,22 @@ def _write(
 
 def _partitions(
     requested: messages.WriteTxnMarkersRequest.WritableTxnMarker,
-) -> Steps[list[TopicPartition]]:
+) -> Steps[DictInParts[TopicPartition, None]]:
     """Where a marker goes, each partition once.
 
     What was decoded goes topic by topic: the answer takes as much memory again.
     """
-    partitions: dict[TopicPartition, None] = {}
+    partitions: DictInParts[TopicPartition, None] = DictInParts()
     requested.topics.reverse()
     while requested.topics:
         topic = requested.topics.pop()
         for index in topic.partition_indexes:
             partitions[TopicPartition(topic.name, index)] = None
             yield
-    made = []
-    while partitions:
-        made.append(partitions.popitem()[0])
-        yield
-    return made
+    return partitions
 
 
-def _response(results: dict[int, MarkerErrors]) -> Steps[messages.WriteTxnMarkersResponse]:
+def _response(results: dict[int, Results]) -> Steps[messages.WriteTxnMarkersResponse]:
     response = messages.WriteTxnMarkersResponse
     markers = []
     for producer_id, errors in results.items():

@@ -52,6 +52,9 @@ from .layout import (
 )
 from .types import FRESH, UNKNOWN_TAGS, Array, StructLayout
 
+UNPACKED_AT_ONCE = 256
+"""So many numbers are one item of the steps: a few microseconds."""
+
 
 def compile_decoder(resolved: StructLayout, limits: Limits) -> Callable[..., Any]:
     """The decoder of a message's version, which refuses what exceeds the limits."""
@@ -319,8 +322,17 @@ class _DecoderWriter:
         form = fixed_format(element)
         if form is not None and (form in ARRAY_FORMATS or form.endswith(BYTES_CODE)):
             unpackers = source.constant(f"unpack_{form}_array", array_codecs("unpack_from", form))
-            source.line(f"{target} = list({unpackers}[size](buffer, position))")
-            source.line(f"position += size{times}")
+            if not self._in_steps:
+                source.line(f"{target} = list({unpackers}[size](buffer, position))")
+                source.line(f"position += size{times}")
+                return
+            items = source.name("items")
+            source.line(f"{target} = {items} = []")
+            with source.block(f"for done in range(0, size, {UNPACKED_AT_ONCE}):"):
+                source.line("yield")
+                source.line(f"count = min({UNPACKED_AT_ONCE}, size - done)")
+                source.line(f"{items} += {unpackers}[count](buffer, position)")
+                source.line(f"position += count{times}")
             return
         items = source.name("items")
         source.line(f"{target} = {items} = []")

@@ -146,8 +146,7 @@ class _LogLoader:
         directory, files = self._directory, self._files
         self.epochs = epochs = LeaderEpochFileCache(files, self._path(EPOCHS_FILE))
         found, corrupt = self._find_segments()
-        if not clean_shutdown and any(each.size for each in found) and self._is_nobodys():
-            found = self._set_aside(found)
+        topic_id, found = self._read_topic_id(found, clean_shutdown=clean_shutdown)
         corrupt |= find_corrupt_transaction_indexes(found)
         if clean_shutdown:
             corrupt |= find_lost_transaction_indexes(found, self.aborted_count)
@@ -196,8 +195,6 @@ class _LogLoader:
             ]
             flushed_to = max(flushed, default=found[0].base_offset)
             recovery_point = min(flushed_to, self.recovery_point, end_offset)
-        was_flushed = self.recovery_point > 0 or (clean_shutdown and end_offset > 0)
-        topic_id = self._read_topic_id(was_flushed=was_flushed)
         log = self._log(found, log_start_offset, end_offset, recovery_point, topic_id)
         log.rebuild_producer_state(self._now_ms, self.replay.producers_at(end_offset))
         return log
@@ -232,42 +229,34 @@ class _LogLoader:
             self._files, self._directory, base_offset, self._config, self._now_ms, is_new=True
         )
 
-    def _is_nobodys(self) -> bool:
-        """Whether a crash has torn the topic id, and left the batches of a log never flushed.
+    def _read_topic_id(
+        self, segments: list[LogSegment], *, clean_shutdown: bool
+    ) -> tuple[bytes | None, list[LogSegment]]:
+        """The topic id if it is known, and the segments that the log begins with.
 
-        By now its topic may have been deleted, and another one made under its name.
+        A crash may have torn the id of a log that was never flushed. Whose its batches are cannot
+        be told then: by now the topic may have been deleted, and another one made under its name.
         """
-        if self.recovery_point > 0:
-            return False
         try:
-            read_topic_id(self._files, self._directory)
-        except LogDirectoryError:
-            return True
-        return False
-
-    def _set_aside(self, segments: Sequence[LogSegment]) -> list[LogSegment]:
-        """Have the log begin without a batch."""
-        kept = self._keep_cut(segments)
-        self.epochs.clear()
-        logger.warning(
-            "%s is empty after a crash: whose batches there were cannot be told any more, and none "
-            "of them was flushed. They are kept in %s",
-            self._topic_partition,
-            ", ".join(kept),
-        )
-        return []
-
-    def _read_topic_id(self, *, was_flushed: bool) -> bytes | None:
-        """The topic id, which a crash may have torn only in a log that was never flushed."""
-        try:
-            return read_topic_id(self._files, self._directory)
+            return read_topic_id(self._files, self._directory), segments
         except LogDirectoryError as error:
-            if was_flushed:
+            was_closed = clean_shutdown and any(each.size or each.base_offset for each in segments)
+            if self.recovery_point > 0 or was_closed:
                 raise
             logger.warning("%s; nothing in the log was flushed, so it is written again", error)
-            # Removed now, since a flush may make the log count as flushed before that.
-            self._files.remove(self._path(PARTITION_METADATA_FILE))
-            return None
+        if any(each.size for each in segments):
+            kept = self._keep_cut(segments)
+            segments = []
+            self.epochs.clear()
+            logger.warning(
+                "%s is empty after a crash: whose batches there were cannot be told any more, and "
+                "none of them was flushed. They are kept in %s",
+                self._topic_partition,
+                ", ".join(kept),
+            )
+        # Removed now, since a flush may make the log count as flushed before another is written.
+        self._files.remove(self._path(PARTITION_METADATA_FILE))
+        return None, segments
 
     def _find_segments(self) -> tuple[list[LogSegment], set[int]]:
         """The segments, and the base offsets of those that lack an index."""

@@ -11,7 +11,7 @@ from support.random_messages import random_value
 
 from odradek.protocol.codec.decoding_budget import CLUSTER_APIS
 from odradek.protocol.errors import ProtocolError
-from odradek.protocol.messages import UpdateMetadataRequest, request_message
+from odradek.protocol.messages import UpdateMetadataRequest, WriteTxnMarkersRequest, request_message
 
 VERSIONS = [
     (api_key, version)
@@ -52,6 +52,15 @@ def test_there_is_a_pause_before_each_struct_of_an_array() -> None:
     encoded = make.encoder(8)(make(topic_states=topics))
     data = b"".join(map(bytes, encoded))
     assert finish(make.stepwise_decoder(8)(data, 0))[2] == 2 + 2 * 3
+
+
+@pytest.mark.parametrize(("count", "pauses"), [(0, 0), (256, 1), (257, 2), (1000, 4)])
+def test_numbers_are_read_some_hundreds_at_a_time(count: int, pauses: int) -> None:
+    make = WriteTxnMarkersRequest
+    topic = make.WritableTxnMarkerTopic(name="t", partition_indexes=list(range(count)))
+    value = make(markers=[make.WritableTxnMarker(topics=[topic])])
+    data = b"".join(map(bytes, make.encoder(1)(value)))
+    assert finish(make.stepwise_decoder(1)(data, 0)) == (value, len(data), 2 + pauses)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
