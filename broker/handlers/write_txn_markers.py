@@ -93,7 +93,7 @@ def _write(
     for requested in body.markers:
         partitions = yield from _partitions(requested)
         while partitions:
-            batch = []
+            batch: list[TopicPartition] = []
             while partitions and len(batch) < PARTITIONS_PER_PIECE:
                 batch.append(partitions.popitem()[0])
             marker = Marker(
