@@ -7,8 +7,9 @@ gone, before it makes a log. A store of another incarnation, or one that has not
 goes by whether the store has any topic at all. Then:
 
 - A store that has lost nothing is right: a log whose topic it does not know, or knows under another
-  id, is of a topic that was deleted meanwhile. It is set aside as `-stray`, as Kafka does, and
-  never comes back by itself.
+  id, is of a topic that was deleted meanwhile. So is one whose id a crash has torn and whose topic
+  has fewer partitions now. It is set aside as `-stray`, as Kafka does, and never comes back by
+  itself.
 - A store that has lost topics gets them back from the logs (`log_adoption.py`), if this broker was
   alone in its cluster and nothing contradicts. Else the broker refuses to start, and says what to
   do. The store gets another incarnation first, so that every broker notices, now and at the next
@@ -102,7 +103,7 @@ class StoreComparison:
         if not logs:
             return None
         known = await read_topic_nodes(self.store, {each.topic for each in logs})
-        self._require_known_partitions(known)
+        self._require_known_partitions(known, may_be_former=not has_lost)
         if has_lost:
             return Loss(reference, known)
         self._set_strays_aside(known)
@@ -122,14 +123,14 @@ class StoreComparison:
         except NodeExists:
             await self.store.set(znodes.STORE_INCARNATION, text)
 
-    def _require_known_partitions(self, known: Mapping[str, TopicNode | None]) -> None:
+    def _require_known_partitions(
+        self, known: Mapping[str, TopicNode | None], *, may_be_former: bool
+    ) -> None:
         for topic_partition, log in self.log_manager.logs.items():
             node = known.get(topic_partition.topic)
-            if (
-                node is not None
-                and log.topic_id in (None, node.topic_id)
-                and topic_partition.partition not in node.assignment
-            ):
+            if node is None or topic_partition.partition in node.assignment:
+                continue
+            if log.topic_id == node.topic_id or (log.topic_id is None and not may_be_former):
                 raise LogDirectoryError(
                     f"{log.directory} is a partition that the metadata store "
                     f"{self.store.location} does not know: there {topic_partition.topic} has "
@@ -141,7 +142,9 @@ class StoreComparison:
         for topic_partition, log in list(self.log_manager.logs.items()):
             if topic_partition.topic in known:
                 node = known[topic_partition.topic]
-                if node is None or log.topic_id in (None, node.topic_id):
+                if node is None or log.topic_id == node.topic_id:
+                    continue
+                if log.topic_id is None and topic_partition.partition in node.assignment:
                     continue
             folder = log.directory
             path = self.log_manager.set_aside(topic_partition)

@@ -105,10 +105,12 @@ def load_latest_snapshot(
 ) -> tuple[int, dict[int, ProducerState]]:
     """The offset and the states of the latest usable snapshot of a range.
 
-    One that is damaged is removed. The log's start and no states if there is none.
+    One that is damaged is removed. The log's start and no states if there is none. Unlike Kafka's,
+    one at the log's start counts: where all records have expired it is all that is left to tell a
+    batch that is sent again.
     """
     for offset in reversed(list_snapshots(files, directory)):
-        if log_start_offset < offset <= log_end_offset:
+        if log_start_offset <= offset <= log_end_offset:
             path = snapshot_path(directory, offset)
             try:
                 return offset, decode_snapshot(files.read_bytes(path))
@@ -133,7 +135,7 @@ def remove_stray_snapshots(
     segment, except the latest: a clean shutdown leaves one at the end of the log.
     """
     offsets = list_snapshots(files, directory)
-    in_range = [offset for offset in offsets if log_start_offset < offset <= log_end_offset]
+    in_range = [offset for offset in offsets if log_start_offset <= offset <= log_end_offset]
     kept = set(base_offsets).intersection(in_range)
     kept.update(in_range[-1:])
     for offset in offsets:

@@ -670,6 +670,24 @@ async def test_a_newer_store_that_knows_another_topic_of_the_name_is_right(folde
     assert len(list(folder.glob("orders-*-stray"))) == 2
 
 
+async def test_a_folder_without_a_topic_id_beyond_the_partitions_is_of_a_deleted_topic(
+    folder: Path,
+) -> None:
+    """A crash tore the id, and the topic was made anew with fewer partitions meanwhile."""
+    known = await once(folder, look)
+    add_a_partition(folder)
+    (folder / "orders-2" / "partition.metadata").unlink()
+    assert await once(folder, look) == known
+    assert len(list(folder.glob("orders-2.*-stray"))) == 1
+    # A store that has lost something may have lost the partition, too.
+    add_a_partition(folder)
+    (folder / "orders-2" / "partition.metadata").unlink()
+    reference = read_store_reference(REAL_FILES, str(folder))
+    assert reference is not None
+    write_store_reference(REAL_FILES, str(folder), reference._replace(position=10**6))
+    assert "a partition that the metadata store" in await refusal(folder)
+
+
 async def test_folders_without_topic_ids_are_adopted_under_a_new_one(folder: Path) -> None:
     """Of a Kafka before 2.8."""
     for partition in (0, 1):

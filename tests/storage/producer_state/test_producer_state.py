@@ -146,7 +146,22 @@ def test_a_start_removes_snapshots_before_the_log_start_and_strays(two_a_segment
     log.close()
     for stray in (1, 5, 9):
         Path(snapshot_path(log.directory, stray)).write_bytes(encode_snapshot({}))
-    assert snapshots(two_a_segment(clean_shutdown=True, log_start_offset=2)) == [4, 6, 7]
+    assert snapshots(two_a_segment(clean_shutdown=True, log_start_offset=2)) == [2, 4, 6, 7]
+
+
+@pytest.mark.parametrize("clean_shutdown", [True, False])
+def test_producers_are_known_where_all_their_records_have_expired(
+    two_a_segment, clean_shutdown: bool
+) -> None:
+    log = two_a_segment()
+    write(log, 4)
+    log.roll(NOW_MS)
+    log.advance_log_start_offset(4)
+    log.delete_old_segments(NOW_MS, high_watermark=4)
+    assert log.log_start_offset == log.log_end_offset == 4
+    log.close()
+    again = two_a_segment(clean_shutdown=clean_shutdown, log_start_offset=4)
+    assert again.producers.get(1).last_sequence == 3
 
 
 @pytest.mark.parametrize("damaged", [[5], [5, 4], [5, 4, 2]])

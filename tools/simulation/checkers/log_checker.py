@@ -130,15 +130,20 @@ class History:
         is_lossy: somebody led it uncleanly, or may have: what was committed may be gone.
         may_differ: its leader lost power and perhaps records, and may have led again in the same
             epoch, with others at their offsets: a new controller does not see that it was away.
+        has_ended: a broker's disk failed just after it had written, before that was seen here.
+        promised: records, by their offsets, that it acknowledged nevertheless: they are there when
+            it is back.
     """
 
     __slots__ = (
         "committed",
         "deleted_to",
         "expired_to",
+        "has_ended",
         "is_lossy",
         "may_differ",
         "name",
+        "promised",
         "removing",
         "state",
         "views",
@@ -154,6 +159,8 @@ class History:
         self.removing: tuple[int, ...] = ()
         self.is_lossy = False
         self.may_differ = False
+        self.has_ended = False
+        self.promised: list[tuple[int, bytes]] = []
         self.views: dict[int, ReplicaView] = {}
         self.watermarks: dict[tuple[int, int, int], int] = {}
 
@@ -226,7 +233,6 @@ class LogChecker:
         self.damaged: set[int] = set()
         self.acknowledged = 0
         self._note_leader = note_leader
-        self._promised: list[tuple[Key, int, bytes]] = []
         self._histories: dict[Key, History] = {}
         self._brokers: dict[int, BrokerLogs] = {}
 
@@ -283,8 +289,12 @@ class LogChecker:
         """A producer's records were acknowledged by all: they must be committed."""
         self.acknowledged += len(values)
         key = (topic_id, name.partition)
-        for at, value in enumerate(values):
-            self._promise(key, base_offset + at, value)
+        for offset, value in enumerate(values, base_offset):
+            history = self._histories.get(key)
+            if history is not None and history.has_ended and offset >= len(history.committed):
+                history.promised.append((offset, value))
+            else:
+                self._promise(key, offset, value)
 
     def note_consumed(
         self, topic_id: bytes, name: TopicPartition, offset: int, value: bytes
@@ -358,8 +368,10 @@ class LogChecker:
                 if logs.get_log(topic_partition) is gone.partition.log:
                     continue  # it was stopped, not deleted: what is in sync is still there
                 del hosted[topic_partition]
-                if logs.directories.online:  # else it ends, and is there again
+                if logs.directories.online:
                     gone.history.views.pop(node.broker_id, None)
+                else:  # it ends, and is there again
+                    gone.history.has_ended = True
 
     def _host(self, node: Node, partition: Partition) -> Hosted:
         history = self.history(partition.topic_id, partition.topic_partition)
@@ -489,6 +501,10 @@ class LogChecker:
                     raise InvariantBroken(f"logs of {history.name} differ on {broker_id}")
             if not history.is_lossy:
                 _check_all_survived(history, kept)
+            for offset, value in history.promised:
+                self._promise((held.topic_id, held.topic_partition.partition), offset, value)
+            history.promised.clear()
+            history.has_ended = False
 
     def is_lossy(self, key: Key) -> bool:
         """Whether records of a partition may be lost."""
