@@ -43,6 +43,7 @@ from .clients.consumer_members import ConsumerMember
 from .clients.feature_admins import FeatureAdmin
 from .clients.producers import Producer
 from .clients.readers import Reader
+from .clients.streams_members import StreamsMember
 from .clients.transactional_producers import TransactionalProducer
 from .disks.disk_faults import PowerCut
 from .faults import WEIGHTS, Faults
@@ -64,6 +65,8 @@ COLLECT_AFTER = (50_000, 5, 2)
 """Of the garbage collector: a run makes little that only it can free, and much that it looks at."""
 UNCLEAN = "unclean.leader.election.enable"
 CLASSIC_ASSIGNORS = ("range", "cooperative-sticky")
+STREAMS_TOPICS = (("a",), ("a", "b"))
+"""What the topology of each streams group reads."""
 """Of the two classic groups."""
 
 
@@ -172,6 +175,16 @@ class ClusterSimulation:
             *(
                 FeatureAdmin(self, f"feature-admin-{each}")
                 for each in range(1, mix.feature_admins + 1)
+            ),
+            *(
+                StreamsMember(
+                    self,
+                    f"streams-{each}",
+                    f"streams-group-{each % 2}",
+                    self.group_checker,
+                    STREAMS_TOPICS[each % 2],
+                )
+                for each in range(1, mix.streams + 1)
             ),
         ]
         self._auditor = None

@@ -13,9 +13,9 @@ class Mix(NamedTuple):
     Attributes:
         name: by which the command line knows it.
         brokers: how many; None: the seed decides, three to seven.
-        producers, readers, admins, members, classic, transactional, acl_admins, feature_admins:
-            how many of these clients; members are those of two consumer groups, classic ones
-            those of two classic groups.
+        producers, readers, admins, members, classic, transactional, acl_admins, feature_admins,
+            streams: how many of these clients; members are those of two consumer groups, classic
+            and streams ones those of two groups of their kinds.
         fault_ms: about so long from one fault to the next; 0: there are none.
         rest_ms: after about so long everything heals, and is looked at.
         pace: how slow clients are.
@@ -37,6 +37,7 @@ class Mix(NamedTuple):
     transactional: int = 0
     acl_admins: int = 0
     feature_admins: int = 0
+    streams: int = 0
     fault_ms: int = 1_500
     rest_ms: int = 60_000
     pace: float = 1.0
@@ -71,6 +72,8 @@ LIVELY: Mapping[str, Any] = {
 FULL = Mix("full", members=3, transactional=2, pace=2.0, overrides=LIVELY)
 GROUPS = FULL._replace(name="groups", classic=5, transactional=0)
 """Many members, of classic groups, too."""
+STREAMS = GROUPS._replace(name="streams", members=0, classic=0, streams=6, admin_pace=5.0, topics=6)
+"""Many members of streams groups; their tasks need topics that stay for a while."""
 LOGS = Mix("logs", brokers=3, overrides=LIVELY)
 """Without coordinators: what is wrong with replicas and the controller shows sooner."""
 ACLS = LOGS._replace(
@@ -129,5 +132,6 @@ RETENTION = LOGS._replace(
 )
 """Records are deleted while everything goes wrong."""
 MIXES: Mapping[str, Mix] = {
-    mix.name: mix for mix in (FULL, GROUPS, LOGS, ACLS, FEATURES, RESTARTS, RETENTION, CALM, IDLE)
+    mix.name: mix
+    for mix in (FULL, GROUPS, STREAMS, LOGS, ACLS, FEATURES, RESTARTS, RETENTION, CALM, IDLE)
 }

@@ -14,16 +14,17 @@ from odradek.storage.io.open_files import OPEN_FILES
 from odradek.tools.simulation.checkers.transaction_checker import Outcome
 from odradek.tools.simulation.clients.classic_members import ClassicMember
 from odradek.tools.simulation.clients.consumer_members import ConsumerMember
+from odradek.tools.simulation.clients.streams_members import StreamsMember
 from odradek.tools.simulation.clients.transactional_producers import TransactionalProducer
 from odradek.tools.simulation.cluster import simulation
-from odradek.tools.simulation.mix import ACLS, CALM, FULL, GROUPS, IDLE, RETENTION
+from odradek.tools.simulation.mix import ACLS, CALM, FULL, GROUPS, IDLE, RETENTION, STREAMS
 from odradek.tools.simulation.node import Node
 from odradek.tools.simulation.runs import Report, Run, run
 
 SEEDS = 10
 SEEDS_AT_A_TIME = 2
 SEEDS_SOAK = 5_000
-SOAK_MIXES = {3: RETENTION, 5: GROUPS, 7: ACLS}
+SOAK_MIXES = {1: STREAMS, 3: RETENTION, 5: GROUPS, 7: ACLS}
 """By the last digit of the seed; the others are of everything."""
 REGRESSIONS = Path(__file__).parent / "data" / "regressions.txt"
 
@@ -79,6 +80,14 @@ def test_groups_of_both_protocols_share_partitions_while_everything_goes_wrong()
         groups = {each.group for each in made.clients if isinstance(each, protocol)}
         assert groups
         assert all(made.group_checker.commits_of(each) > 5 for each in groups), protocol
+
+
+def test_streams_groups_share_tasks_while_everything_goes_wrong() -> None:
+    with simulation(7, STREAMS) as made:
+        made.run(40)
+    groups = {each.group for each in made.clients if isinstance(each, StreamsMember)}
+    assert groups
+    assert all(made.group_checker.commits_of(each) > 5 for each in groups)
 
 
 def test_what_is_acknowledged_of_acls_is_known_to_all_in_the_end() -> None:

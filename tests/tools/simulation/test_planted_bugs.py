@@ -35,6 +35,7 @@ from odradek.coordinator.group.consumer import current_assignment
 from odradek.coordinator.group.consumer.current_assignment import Reconciliation
 from odradek.coordinator.group.consumer.member import ConsumerGroupMember
 from odradek.coordinator.group.shards import GroupShard
+from odradek.coordinator.group.streams.reconciliation import Holders
 from odradek.metadata_store.errors import StoreUnreachable
 from odradek.metadata_store.store import MetadataStore, Operation, Result
 from odradek.replication.fetcher import fetcher
@@ -59,6 +60,7 @@ from odradek.tools.simulation.mix import (
     LOGS,
     RESTARTS,
     RETENTION,
+    STREAMS,
     Mix,
 )
 from odradek.tools.simulation.runs import SECONDS, Run, run
@@ -516,6 +518,12 @@ def give_what_others_own(patch: pytest.MonkeyPatch) -> None:
         return real(way._replace(is_taken=lambda *partition: False), member_epoch)
 
     patch.setattr(current_assignment, "_take_step", take_step)
+
+
+@found_by(0, STREAMS)
+def give_tasks_that_others_have(patch: pytest.MonkeyPatch) -> None:
+    """A member of a streams group is given tasks that another one has not given up."""
+    patch.setattr(Holders, "is_active_taken", lambda holders, *task: False)
 
 
 @found_by(0, GROUPS)
