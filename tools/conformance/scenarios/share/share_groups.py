@@ -84,10 +84,7 @@ class ShareMember:
 
     def join(self, topic: str) -> None:
         """Join, and wait until the topic is assigned: then the group's state is there."""
-        self._talk.settle_quietly(
-            beat(self._talk.name(), subscribed_topic_names=[topic]),
-            until=lambda answer: bool(answer.assignment and answer.assignment.topic_partitions),
-        )
+        join_share_group(self._talk, self._talk.name(), topic)
 
     def fetch(self, reading: Reading, wait_ms: int = WAIT_MS) -> Acquired:
         """Fetch, and say what was handed out."""
@@ -210,6 +207,14 @@ def beat(
     """A heartbeat of a member of a share group."""
     return ShareGroupHeartbeatRequest(
         group_id=group, member_id=member, member_epoch=epoch, **fields
+    )
+
+
+def join_share_group(talk: Talk, group: str, topic: str) -> None:
+    """A member joins, and waits until the topic is assigned."""
+    talk.settle_quietly(
+        beat(group, subscribed_topic_names=[topic]),
+        until=lambda answer: bool(answer.assignment and answer.assignment.topic_partitions),
     )
 
 
@@ -507,9 +512,14 @@ SECOND = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 def group_of(talk: Talk, partitions: int = 2) -> bytes:
-    """A member that reads a new topic, named as the group; returns the topic's id."""
+    """A member that reads a new topic, named as the group; returns the topic's id.
+
+    A coordinator may hear of a topic later than others do; a group that began before is an epoch
+    further. So another group goes first.
+    """
     topic_id = talk.create_topic(talk.name(), partitions)
-    ShareMember(talk, topic_id).join(talk.name())
+    for group in (talk.name("first"), talk.name()):
+        join_share_group(talk, group, talk.name())
     return topic_id
 
 
