@@ -38,7 +38,8 @@ from ..request.outcomes import in_task
 from ..request.requests import Request
 
 PARTITIONS_PER_STEP = 3
-"""Making a log takes up to some milliseconds; partitions to follow are given out together."""
+"""Partitions to follow are given out together. Making a log takes up to some milliseconds: where
+any are made it is one at a time."""
 
 VERSION_OF_TOPIC_IDS = 5
 
@@ -86,7 +87,7 @@ async def _become_leader_or_follower(
     if new_topics:
         await context.store_references.before_logs(new_topics, replicas)
     errors = dict.fromkeys(unwritten, ErrorCode.STALE_CONTROLLER_EPOCH)
-    for batch in in_batches(written, PARTITIONS_PER_STEP):
+    for batch in in_batches(written, 1 if new_topics else PARTITIONS_PER_STEP):
         await pace.keep()
         errors |= context.replica_manager.become_leader_or_follower(
             body.controller_id, body.controller_epoch, batch
