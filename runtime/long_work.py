@@ -24,7 +24,7 @@ KeepPace: TypeAlias = Callable[[], Awaitable[None]]
 
 STEP_SECONDS = 0.002
 """So long a step is, and one item more. The last step of one piece of work and the first of what
-follows may be one in the loop's eyes, and what is freed between them comes on top: 5 ms at most."""
+follows may be one in the loop's eyes, and what is freed between them comes on top."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Members of groups: each reads what it is assigned, and commits how far.
 
-How a member stays in its group is its protocol's: `consumer_members.py`, `classic_members.py`.
+How a member stays in its group is its protocol's: `heartbeat_members.py`, `classic_members.py`.
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
-"""Members of a streams group (KIP-1071), whose tasks come in answers to heartbeats."""
+"""Members of a streams group (KIP-1071)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from ....protocol import messages
+from ....protocol.codec.message import Message
 from ..checkers.group_checker import REBALANCE_TIMEOUT_MS, GroupChecker
-from .client import METADATA_MAX_AGE_US, SimulatedCluster
-from .consumer_members import JOINING, LEAVING, REJECTED
-from .group_members import GroupMember
+from ..checkers.log_checker import Key
+from .client import SimulatedCluster
+from .heartbeat_members import JOINING, HeartbeatMember
 
 Task = tuple[str, int]
 """A subtopology, which is named as the one topic that it reads, and a partition of that."""
 
 
-class StreamsMember(GroupMember):
-    """One of them, an instance by itself; it makes its member id itself.
+class StreamsMember(HeartbeatMember):
+    """One of them, an instance by itself.
 
     Args:
         cluster: the cluster.
@@ -24,8 +26,6 @@ class StreamsMember(GroupMember):
         checker: is told what it owns, and what it has committed.
         topics: what the group's topology reads, each in a subtopology of its own.
     """
-
-    _epoch = JOINING
 
     def __init__(
         self,
@@ -39,26 +39,24 @@ class StreamsMember(GroupMember):
         self._topics = topics
         self._tasks: frozenset[Task] = frozenset()
 
-    @property
-    def identity(self) -> tuple[str, int]:
-        """Its id, another one for each stay, and the epoch that it was told last."""
-        return self.stay, self._epoch
-
     def join(self) -> None:
-        """The first heartbeat joins."""
-        self._epoch = JOINING
+        """The first heartbeat joins, without a task."""
+        super().join()
         self._tasks = frozenset()
 
-    async def beat(self) -> bool:
-        """A heartbeat, which says which tasks it has; the answer says which it should have."""
-        broker_id = await self.coordinator()
-        sent_ms = self.cluster.kernel.now_us // 1000
+    async def leave(self) -> None:
+        """The last heartbeat leaves, without a task."""
+        self._tasks = frozenset()
+        await super().leave()
+
+    def heartbeat(self) -> Message:
+        """Says which tasks it has; the first one also what the topology is."""
         message = messages.StreamsGroupHeartbeatRequest
-        is_joining = self._epoch == JOINING
-        request = message(
+        is_joining = self.epoch == JOINING
+        return message(
             group_id=self.group,
             member_id=self.stay,
-            member_epoch=self._epoch,
+            member_epoch=self.epoch,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             topology=self._topology() if is_joining else None,
             process_id=self.stay if is_joining else None,
@@ -69,36 +67,20 @@ class StreamsMember(GroupMember):
             standby_tasks=[],
             warmup_tasks=[],
         )
-        answer = await self.request(broker_id, request)
-        if answer.error_code in REJECTED:
-            return False
-        if answer.error_code:
-            self.lost_coordinator()
-            return True
-        self._epoch = answer.member_epoch
-        self.checker.heard_of(self.group, self.stay, sent_ms)
+
+    def assigned(self, answer: Any) -> Collection[Key]:
+        """What its tasks read: another partition once a topic was made anew."""
         if answer.active_tasks is not None:
             self._tasks = frozenset(
                 (tasks.subtopology_id, partition)
                 for tasks in answer.active_tasks
                 for partition in tasks.partitions
             )
-        # What a task reads is another partition once its topic was made anew.
-        await self.take(
-            {
-                (self.topic_ids[topic], partition): None
-                for topic, partition in sorted(self._tasks)
-                if topic in self.topic_ids
-            }
-        )
-        return True
-
-    async def leave(self) -> None:
-        """The last heartbeat leaves."""
-        self._epoch = LEAVING
-        self._tasks = frozenset()
-        await self.refresh(METADATA_MAX_AGE_US)
-        await self.beat()
+        return {
+            (self.topic_ids[topic], partition): None
+            for topic, partition in sorted(self._tasks)
+            if topic in self.topic_ids
+        }
 
     def _topology(self) -> messages.StreamsGroupHeartbeatRequest.Topology:
         message = messages.StreamsGroupHeartbeatRequest
