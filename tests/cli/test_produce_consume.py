@@ -305,8 +305,13 @@ def test_ctrl_c_ends_reading_and_writing_without_a_word(on_broker: Odradek, crea
             assert (child.returncode, out, err) == (130, b"", b"")
 
 
-def test_ctrl_c_does_not_come_in_the_middle_of_what_a_client_does(broker: Any) -> None:
+def test_ctrl_c_does_not_come_in_the_middle_of_what_a_client_does(
+    broker: Any, request: pytest.FixtureRequest
+) -> None:
     """It ended a task of trio's own between two lines, or lost what gives a semaphore back."""
+    # As in a command's process: PySpark leaves a handler of its own behind where it has run before.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     ended = []
 
     async def in_the_middle() -> None:

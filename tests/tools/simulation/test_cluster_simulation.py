@@ -67,10 +67,12 @@ def test_half_an_hour_of_three_idle_brokers() -> None:
 
 
 def test_records_expire_while_everything_goes_wrong() -> None:
-    report = run(Run(1, RETENTION))
-    assert report.acknowledged > 50
-    assert report.expired > 50
-    assert report.faults.total() > 5
+    total = Report()
+    for seed in range(1, 4):
+        total.add(run(Run(seed, RETENTION)))
+    assert total.acknowledged > 150
+    assert total.expired > 150
+    assert total.faults.total() > 15
 
 
 def test_groups_of_both_protocols_share_partitions_while_everything_goes_wrong() -> None:
@@ -105,11 +107,8 @@ def test_half_an_hour_of_a_cluster_as_they_live() -> None:
     assert report.faults.total() > 1
 
 
-@pytest.mark.parametrize("seed", [3, 8])
-def test_an_abort_without_an_answer_is_not_part_of_the_next_transaction(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The coordinator may not have heard of it, and goes on with the transaction."""
+def abort_without_coordinator(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
+    """How the first abort of a producer with a killed coordinator ended, if without an answer."""
     killed: list[Node] = []
     unanswered: list[Outcome] = []
     mix = FULL._replace(
@@ -122,7 +121,7 @@ def test_an_abort_without_an_answer_is_not_part_of_the_next_transaction(
         fault_ms=0,
     )
     end = TransactionalProducer._end
-    with simulation(seed, mix) as made:
+    with simulation(seed, mix) as made, monkeypatch.context() as patched:
 
         async def end_without_coordinator(
             producer: TransactionalProducer, *, commits: bool
@@ -141,10 +140,20 @@ def test_an_abort_without_an_answer_is_not_part_of_the_next_transaction(
                 unanswered.append(outcome)
             return outcome
 
-        monkeypatch.setattr(TransactionalProducer, "_end", end_without_coordinator)
+        patched.setattr(TransactionalProducer, "_end", end_without_coordinator)
         made.run(40)
-    assert unanswered == [Outcome.ABORTED]
     assert made.transaction_checker.committed_count > 10
+    return unanswered
+
+
+def test_an_abort_without_an_answer_is_not_part_of_the_next_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The coordinator may not have heard of it, and goes on with the transaction."""
+    unanswered = [abort_without_coordinator(seed, monkeypatch) for seed in range(3, 7)]
+    # In some seeds another broker has taken over by then, and answers.
+    assert sum(map(len, unanswered)) >= 2
+    assert {outcome for outcomes in unanswered for outcome in outcomes} == {Outcome.ABORTED}
 
 
 @pytest.mark.soak
