@@ -22,7 +22,7 @@ ResultT = TypeVar("ResultT")
 KeepPace: TypeAlias = Callable[[], Awaitable[None]]
 """`Pace.keep`, for work that a simulator drives as well, without a loop."""
 
-STEP_SECONDS = 0.002
+STEP_SECONDS = 0.001
 """So long a step is, and one item more. The last step of one piece of work and the first of what
 follows may be one in the loop's eyes, and what is freed between them comes on top."""
 

@@ -12,7 +12,7 @@ Departures from Kafka: none known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from ...common.internal_topics import INTERNAL_TOPICS
 from ...common.topic_partition import TopicPartition
 from ...metadata.features import SECOND_GENERATION
 from ...protocol import messages
-from ...runtime.steps import Steps, sorted_in_steps
+from ...runtime.steps import Steps, clear_in_steps, sorted_in_steps
 from ..request.authorization import CLUSTER_NAME
 from ..request.context import HandlerContext
 from ..request.outcomes import PARKED, Parked, in_steps
@@ -30,7 +30,7 @@ from ..request.transaction_errors import fenced_error
 
 FIRST_VERSION_OF_BROKERS = 4
 
-Results = Mapping[TopicPartition, ErrorCode]
+Results = dict[TopicPartition, ErrorCode]
 
 
 class RequestedTransaction(NamedTuple):
@@ -40,7 +40,7 @@ class RequestedTransaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     verify_only: bool
-    partitions: frozenset[TopicPartition]
+    partitions: dict[TopicPartition, None]
 
 
 @in_steps
@@ -64,7 +64,7 @@ def handle_add_partitions_to_txn(
     def done(transactional_id: str, of_partitions: Results) -> None:
         results[transactional_id] = of_partitions
         if len(results) == len(requested):
-            request.answer_after(_response(results, request.api_version))
+            request.answer_after(_last_response(results, requested, request.api_version))
 
     if not requested:
         return (yield from _response(results, request.api_version))
@@ -88,7 +88,7 @@ def _take(
     is_of_broker = request.api_version >= FIRST_VERSION_OF_BROKERS
     who = (requested.transactional_id, requested.producer_id, requested.producer_epoch)
     if requested.verify_only:
-        done(coordinator.verify_partitions(*who, requested.partitions))
+        done(coordinator.verify_partitions(*who, frozenset(requested.partitions)))
         return
 
     def added(error: ErrorCode) -> None:
@@ -97,7 +97,10 @@ def _take(
 
     # A producer whose broker asks for it speaks KIP-890's second generation.
     coordinator.add_partitions(
-        *who, requested.partitions, added, client_version=SECOND_GENERATION if is_of_broker else 0
+        *who,
+        frozenset(requested.partitions),
+        added,
+        client_version=SECOND_GENERATION if is_of_broker else 0,
     )
 
 
@@ -165,13 +168,26 @@ def _requested(
 
 def _partitions(
     topics: Iterable[messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic],
-) -> Steps[frozenset[TopicPartition]]:
-    partitions = set()
+) -> Steps[dict[TopicPartition, None]]:
+    """Each once, in an order that is the same in every process."""
+    partitions: dict[TopicPartition, None] = {}
     for topic in topics:
         for partition in topic.partitions:
-            partitions.add(TopicPartition(topic.name, partition))
+            partitions[TopicPartition(topic.name, partition)] = None
             yield
-    return frozenset(partitions)
+    return partitions
+
+
+def _last_response(
+    results: Mapping[str, Results], requested: Sequence[RequestedTransaction], version: int
+) -> Steps[messages.AddPartitionsToTxnResponse]:
+    """The response; what it was made from is let go."""
+    response = yield from _response(results, version)
+    for of_partitions in results.values():
+        yield from clear_in_steps(of_partitions)
+    for transaction in requested:
+        yield from clear_in_steps(transaction.partitions)
+    return response
 
 
 def _response(

@@ -299,16 +299,20 @@ class Dispatcher:
         """Run an async function beside the requests."""
         self.context.start_task(work)
 
-    def begin(self, work: Steps[None], connection: ClientConnection) -> None:
-        """Do a connection's work: at once if it takes one step, else beside the other requests."""
-        if take_step(work) is None:
+    def begin(
+        self, work: Steps[None], connection: ClientConnection, *, in_turn: bool = False
+    ) -> None:
+        """Do a connection's work: at once if it takes one step, else beside the other requests.
+
+        Args:
+            in_turn: the first step waits for its turn, too.
+        """
+        if in_turn or take_step(work) is None:
             self.context.start_task(self._go_on, work, connection)
 
     def answer_in_turn(self, request: Request[object], work: Steps[Message | Parked]) -> None:
         """Answer with what some work returns, whose first step, too, waits for its turn."""
-        self.context.start_task(
-            self._go_on, self._answer_in_steps(request, work), request.connection
-        )
+        self.begin(self._answer_in_steps(request, work), request.connection, in_turn=True)
 
     async def _go_on(self, work: Steps[None], connection: ClientConnection) -> None:
         """The steps behind the first, each in its turn, while there is somebody to answer."""

@@ -139,8 +139,14 @@ class RequestStages(Protocol):
     def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run an async function beside the requests."""
 
-    def begin(self, work: Steps[None], connection: ClientConnection) -> None:
-        """Do a connection's work: at once if it takes one step, else beside the other requests."""
+    def begin(
+        self, work: Steps[None], connection: ClientConnection, *, in_turn: bool = False
+    ) -> None:
+        """Do a connection's work: at once if it takes one step, else beside the other requests.
+
+        Args:
+            in_turn: the first step waits for its turn, too.
+        """
 
     def answer_in_turn(self, request: Request[object], work: Steps[Message | Parked]) -> None:
         """Answer with what some work returns, whose first step, too, waits for its turn."""
@@ -312,7 +318,8 @@ class Request(Accountable, Generic[BodyT_co]):
 
     def answer_after(self, work: Steps[Message]) -> None:
         """Answer with what some work returns, in steps."""
-        self.connection.dispatcher.begin(self._work_and_answer(work), self.connection)
+        answering = self._work_and_answer(work)
+        self.connection.dispatcher.begin(answering, self.connection, in_turn=self.is_long)
 
     def answer_in_turn(self, work: Steps[Message | Parked]) -> None:
         """The same, for work that many requests may have at the same time."""
@@ -429,7 +436,8 @@ def _free_in_steps(kept: list[object]) -> Steps[None]:
 class LongRequest(Request[BodyT_co]):
     """A request whose body took more than a step to decode: its answer is as long, mostly.
 
-    What answers it at the end of its wait has it encoded beside the other requests.
+    What answers it at the end of its wait, often while others are flushed, has it encoded beside
+    the other requests.
     """
 
     is_long = True
@@ -438,7 +446,8 @@ class LongRequest(Request[BodyT_co]):
 
     def answer(self, response: Message) -> None:
         """Complete, account for and send the response, in steps."""
-        self.connection.dispatcher.begin(self.answer_in_steps(response), self.connection)
+        answering = self.answer_in_steps(response)
+        self.connection.dispatcher.begin(answering, self.connection, in_turn=True)
 
 
 OnRequest: TypeAlias = Callable[[Request[object]], bool]

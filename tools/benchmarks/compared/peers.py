@@ -73,16 +73,8 @@ class Peer(ABC):
         Raises:
             Failed: it did not start; the text has the end of its log.
         """
-        # Compiled bytecode is cached, as it is for anyone who has not turned that off.
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        commands = self.commands()
         began = time.monotonic()
-        for number, command in enumerate(commands):
-            with (self.folder / f"log-{number}").open("ab") as log:
-                process = subprocess.Popen(
-                    command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
-                )
-            self._processes.append(process)
+        self.launch()
         while not all(brokers_known(port) == len(self.ports) for port in self.ports):
             if not self.runs():
                 raise Failed(f"{self.name} did not start: {self._last_words()}")
@@ -91,16 +83,34 @@ class Peer(ABC):
             time.sleep(0.005)
         self.ready_seconds = time.monotonic() - began
 
+    def launch(self) -> None:
+        """Start its processes, and wait for nothing."""
+        # Compiled bytecode is cached, as it is for anyone who has not turned that off.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        for number, command in enumerate(self.commands()):
+            with (self.folder / f"log-{number}").open("ab") as log:
+                process = subprocess.Popen(
+                    command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
+                )
+            self._processes.append(process)
+
     def stop(self) -> None:
         """End it and remove what it kept."""
         self.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def end(self) -> None:
-        """End it, and leave its data."""
+    def end(self, *, at_once: bool = False) -> None:
+        """End it, and leave its data.
+
+        Args:
+            at_once: as a crash does.
+        """
         while self._processes:
             process = self._processes.pop()
-            process.terminate()
+            if at_once:
+                process.kill()
+            else:
+                process.terminate()
             try:
                 process.wait(END_SECONDS_MAX)
             except subprocess.TimeoutExpired:
