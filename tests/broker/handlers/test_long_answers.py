@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.common.topic_partition import TopicPartition
 from odradek.protocol import messages
 from odradek.runtime import long_work
 from odradek.runtime.steps import ITEMS_AT_LEAST
@@ -21,6 +22,7 @@ PARTITIONS = 3000
 OTHERS_MAX = 5
 """So many references to a type come and go with who works with it."""
 Describe, Described = messages.DescribeProducersRequest, messages.DescribeProducersResponse
+AddPartitions = messages.AddPartitionsToTxnRequest
 Elect, Elected = messages.ElectLeadersRequest, messages.ElectLeadersResponse
 
 
@@ -56,8 +58,23 @@ class Elements(trio.abc.Instrument):
             ),
             Elected.PartitionResult,
         ),
+        (  # answered in steps, and made from what is as long
+            AddPartitions(
+                transactions=[
+                    AddPartitions.AddPartitionsToTxnTransaction(
+                        transactional_id="a",
+                        topics=[
+                            AddPartitions.AddPartitionsToTxnTopic(
+                                name="unknown", partitions=list(range(PARTITIONS))
+                            )
+                        ],
+                    )
+                ]
+            ),
+            TopicPartition,
+        ),
     ],
-    ids=["DescribeProducers", "ElectLeaders"],
+    ids=["DescribeProducers", "ElectLeaders", "AddPartitionsToTxn"],
 )
 async def test_an_answer_is_freed_in_steps(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, request_: Any, element: type

@@ -33,17 +33,32 @@ CREATE_VERSION = 7
 REPLICAS = 3
 
 
-def create(cluster: ClusterUnderTest, topics: int, partitions: int) -> tuple[float, float]:
-    """Seconds until CreateTopics was answered, and until every broker knew all leaders."""
+def create(
+    cluster: ClusterUnderTest,
+    topics: int,
+    partitions: int,
+    *,
+    replicas: int = REPLICAS,
+    first: int = 0,
+) -> tuple[float, float]:
+    """Seconds until CreateTopics was answered, and until every broker knew all leaders.
+
+    Args:
+        cluster: it has no other topics but those that were made so before.
+        topics: how many.
+        partitions: of all of them.
+        replicas: of each partition.
+        first: the number of the first; those before it have as many partitions each.
+    """
     make = messages.CreateTopicsRequest
     request = make(
         topics=[
             make.CreatableTopic(
                 name=f"topic-{number}",
                 num_partitions=partitions // topics,
-                replication_factor=REPLICAS,
+                replication_factor=replicas,
             )
-            for number in range(topics)
+            for number in range(first, first + topics)
         ],
         timeout_ms=int(SECONDS_MAX * 1000),
     )
@@ -55,7 +70,7 @@ def create(cluster: ClusterUnderTest, topics: int, partitions: int) -> tuple[flo
         assert not any(topic.error_code for topic in answer.topics), answer
     for address in cluster.addresses.values():
         with wire_to(address) as wire:
-            while led(wire) < topics * (partitions // topics):
+            while led(wire) < (first + topics) * (partitions // topics):
                 assert time.perf_counter() - began < SECONDS_MAX, f"{address} knows too little"
                 time.sleep(CLUSTER_POLL_SECONDS)
     return answered, time.perf_counter() - began
