@@ -369,6 +369,7 @@ class Broker:
                     finally:  # nothing else ends what is shielded from the end of this
                         serving.cancel()
         finally:
+            self.supervisor.stop()  # what still waits is completed as its connection is closed
             with waiting.new_cancel_scope(shield=True):
                 await self._stop()
         if self._cannot_stay is not None:

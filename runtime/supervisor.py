@@ -33,7 +33,7 @@ class Supervisor:
             staged and answered.
 
     Attributes:
-        nursery: where tasks are started; set while the broker runs.
+        nursery: where tasks are started; set when the broker begins to run.
         failures: how often tasks failed, by their names, which are their functions'.
     """
 
@@ -41,6 +41,7 @@ class Supervisor:
         self.nursery: waiting.Nursery | None = None
         self.failures: Counter[str] = Counter()
         self._on_end = on_end
+        self._is_stopped = False
         self._logged: set[tuple[str, type[BaseException]]] = set()
 
     def start_task(self, function: AsyncFunction, *arguments: object) -> None:
@@ -51,7 +52,13 @@ class Supervisor:
         """Start a task that is begun again whenever it fails, until it returns."""
         self._start(self.run, function, *arguments)
 
+    def stop(self) -> None:
+        """Start no more tasks: whoever wants one from now on closes what nobody waits for."""
+        self._is_stopped = True
+
     def _start(self, runner: AsyncFunction, *arguments: Any) -> None:
+        if self._is_stopped:
+            return
         assert self.nursery is not None, "tasks are started while the broker runs"
         self.nursery.start_soon(runner, *arguments)
 

@@ -193,12 +193,14 @@ async def _one_hanging(context: ConsoleContext, given: Parameters) -> HangingTra
 
 async def _max_timeout_minutes(context: ConsoleContext, snapshot: ClusterSnapshot) -> int:
     """What the brokers allow a transaction at most; what is younger may yet end."""
-    alive = next(broker.broker_id for broker in snapshot.brokers if broker.node is not None)
-    (entries,) = await gather_what_answers(
-        lambda: context.admin.config_entries(str(alive), BROKER_RESOURCE)
-    )
-    given = () if isinstance(entries, Exception) else entries
-    values = [each.value for each in given if each.name == MAX_TIMEOUT and each.value]
+    values: list[str] = []
+    alive = [broker.broker_id for broker in snapshot.brokers if broker.node is not None]
+    if alive:  # a Kafka that is only starting, or stops, names no broker
+        (entries,) = await gather_what_answers(
+            lambda: context.admin.config_entries(str(alive[0]), BROKER_RESOURCE)
+        )
+        given = () if isinstance(entries, Exception) else entries
+        values = [each.value for each in given if each.name == MAX_TIMEOUT and each.value]
     return -(-int(values[0] if values else MAX_TIMEOUT_MS) // 60_000)
 
 

@@ -174,7 +174,7 @@ def believe_lost_answers_were_refusals(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@found_by(88)
+@rarely_found
 def trust_the_copy(patch: pytest.MonkeyPatch) -> None:
     """A partition is left without a leader on the word of an old copy."""
     decide = LeadershipWriter._decide
@@ -493,7 +493,7 @@ def keep_the_levels_of_features(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FeatureFollower, "_read_soon", lambda follower: None)
 
 
-@found_by(20, ACLS)
+@found_by(2, ACLS._replace(fault_ms=800, faults={"session": 1, "answer": 1}))
 def keep_quiet_about_another_session(patch: pytest.MonkeyPatch) -> None:
     """Who opens another session with the store does not say that the one before is given up."""
     patch.setattr(MetadataStore, "_give_up_session", lambda store: None)
