@@ -58,7 +58,7 @@ MEASURED_TURNS_MIN = 32
 """So many turns of a new connection are measured, also alone, or fewer if these are short: others
 may come at any time, before which those of short turns are served first."""
 TIMERS_AT_A_TIME = 16
-"""So many of those that are due are run before sockets are looked at: a millisecond of work or two."""
+"""So many of those that are due are run before sockets are looked at: a millisecond or two."""
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER of a socket whose peer is reset, since it is not served."""
