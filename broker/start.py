@@ -6,7 +6,8 @@ import logging
 import os
 import random
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -250,6 +251,7 @@ async def _run_all(
 ) -> None:
     """Run all; `scope` is cancelled when they have come to their end by themselves."""
     addresses: dict[int, str] = {}
+    in_turn = StopInTurn()
 
     async def run(index: int) -> None:
         if not metrics:
@@ -286,12 +288,60 @@ async def _run_all(
             if len(addresses) == len(configs):
                 announce(",".join(address for _, address in sorted(addresses.items())))
 
-        await broker.run(on_ready)
+        await in_turn.run(broker, partial(broker.run, on_ready))
+
+    left = set(range(len(configs)))
+
+    async def run_to_its_end(index: int) -> None:
+        await run(index)
+        left.discard(index)
+        if not left:
+            nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(in_turn.stop_all)
         for index in range(len(configs)):
-            nursery.start_soon(run, index)
+            nursery.start_soon(run_to_its_end, index)
     scope.cancel()
+
+
+class StopInTurn:
+    """Stops the brokers of a process one after another, the controller last.
+
+    Each hands its partitions to those that are left, and the controller sees all of them leave.
+    At once, each would wait for another that is gone.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Broker, tuple[trio.CancelScope, trio.Event]] = {}
+        self._is_stopping = False
+
+    async def run(self, broker: Broker, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a broker until it ends by itself, or it is its turn to be stopped."""
+        scope, ended = trio.CancelScope(shield=True), trio.Event()
+        self._running[broker] = scope, ended
+        if self._is_stopping:
+            scope.cancel()
+        try:
+            with scope:
+                await run()
+        finally:
+            del self._running[broker]
+            ended.set()
+
+    async def stop_all(self) -> None:
+        """Wait until this is cancelled, as it is when one of them fails, too; then stop them."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._is_stopping = True
+            with trio.CancelScope(shield=True):
+                running = sorted(
+                    self._running.items(), key=lambda each: each[0].controller.is_active
+                )
+                for _, (scope, ended) in running:
+                    scope.cancel()
+                    await ended.wait()
 
 
 def metrics_context(broker: Broker) -> MetricsContext:

@@ -70,16 +70,25 @@ class BrokerChanges:
     async def _failed(self, broker_ids: Collection[int]) -> None:
         logger.info("brokers %s are gone", sorted(broker_ids))
         context = self.context
+        in_good_order = context.shutting_down.issuperset(broker_ids)
         for broker_id in broker_ids:
             context.shutting_down.discard(broker_id)
             context.offline_directories.pop(broker_id, None)
-        await self._replicas_failed(await self._replicas_on(broker_ids))
+        replicas = await self._replicas_on(broker_ids)
+        await self._replicas_failed(replicas, is_expected=in_good_order)
         self.batch.add_live_brokers(context.live_brokers)
         self.batch.send()
         await self.reassignments.resume()
 
-    async def _replicas_failed(self, replicas: Collection[PartitionAndReplica]) -> None:
-        """Their partitions get other leaders, if there is anyone; their ISRs shrink."""
+    async def _replicas_failed(
+        self, replicas: Collection[PartitionAndReplica], *, is_expected: bool = False
+    ) -> None:
+        """Their partitions get other leaders, if there is anyone; their ISRs shrink.
+
+        Args:
+            replicas: what failed.
+            is_expected: their brokers had said that they would leave.
+        """
         gone = set(replicas)
         leaderless: list[PartitionOf] = []
         for item in await self._partitions_of(gone):
@@ -87,7 +96,7 @@ class BrokerChanges:
             if self._was_led_by(item, gone):
                 leaderless.append(item)
         await self.partitions.set_status(leaderless, PartitionStatus.OFFLINE)
-        await self.partitions.bring_all_online()
+        await self.partitions.bring_all_online(is_expected=is_expected)
         being_deleted, others = await self._by_deletion(replicas)
         await self.replicas.change(others, ReplicaStatus.OFFLINE)
         await self.partitions.bring_electable_online(await self._partitions_of(others))

@@ -18,6 +18,9 @@ from .states import PARTITION_TRANSITIONS, PartitionStatus
 logger = logging.getLogger(__name__)
 state_change_logger = logging.getLogger("odradek.state_change")
 
+NAMED_MAX = 10
+"""So many partitions are named in a log line."""
+
 AllowsUnclean = Callable[[Topic], bool]
 """Whether a topic takes a leader out of sync rather than none."""
 
@@ -138,11 +141,15 @@ class PartitionStateMachine:
             if self.context.is_online(PartitionAndReplica(topic.name, partition, broker_id))
         ]
 
-    async def bring_all_online(self, topics: Iterable[Topic] | None = None) -> None:
+    async def bring_all_online(
+        self, topics: Iterable[Topic] | None = None, *, is_expected: bool = False
+    ) -> None:
         """Look for a leader for every partition that has none and is not being deleted.
 
         Args:
             topics: only of these.
+            is_expected: whoever had their replicas left in good order, so that those for which
+                there is none are no error.
         """
         waiting = (PartitionStatus.NEW, PartitionStatus.OFFLINE)
         partitions: list[PartitionOf] = []
@@ -152,8 +159,15 @@ class PartitionStateMachine:
                     await self.keep_pace()
                     if status in waiting:
                         partitions.append(PartitionOf(topic, partition))
-        for item in await self.bring_online(partitions):
-            logger.error("%s stays without a leader: no replica in sync is alive", item)
+        left = await self.bring_online(partitions)
+        if left:
+            more = f" and {len(left) - NAMED_MAX} more" if len(left) > NAMED_MAX else ""
+            logger.log(
+                logging.INFO if is_expected else logging.ERROR,
+                "no leader, as no replica in sync is alive: %s%s",
+                ", ".join(map(str, left[:NAMED_MAX])),
+                more,
+            )
 
     async def bring_electable_online(self, items: Iterable[PartitionOf]) -> None:
         """Elect for those partitions that have no leader, though one in sync is alive.

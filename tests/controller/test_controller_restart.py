@@ -128,7 +128,7 @@ async def test_a_partition_without_a_live_replica_in_sync_stays_without_a_leader
     async with cluster.running():
         assert led(cluster) == {}
         assert cluster.channel.cache.contains("t")
-    assert "t-0 stays without a leader" in caplog.text
+    assert "no leader, as no replica in sync is alive: t-0" in caplog.text
 
 
 class Crash(BaseException):
