@@ -8,6 +8,7 @@ those of Kafka's `LogConfig`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ..common.errors import ErrorCode, KafkaError
@@ -40,28 +41,27 @@ def validate_topic_config(
     try:
         values = _own_values(given)
         if config is not None:
-            values = {**_inherited(config), **values}
+            values = {**topic_values(config, {}), **values}
         _check_together(values)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Every topic setting's typed value: the topic's own, else the broker's, else the default.
+def topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> Any:
+    """A topic setting's typed value: the topic's own, else the broker's, else the default.
 
-    Overrides in store that are unknown or no longer valid are passed over, since nobody is left
-    to warn.
+    An override in store that is no longer valid is passed over, since nobody is left to warn.
     """
-    values = _inherited(config)
-    for key, text in overrides.items():
-        definition = TOPIC_DEFINITIONS.get(key)
-        if definition is None:
-            continue
-        try:
-            values[key] = parse_value(definition, text)
-        except ConfigError:
-            continue
-    return values
+    definition = TOPIC_DEFINITIONS[name]
+    if name in overrides:
+        with suppress(ConfigError):
+            return parse_value(definition, overrides[name])
+    return config[BROKER_SYNONYMS[name]] if name in BROKER_SYNONYMS else definition.default
+
+
+def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
+    """Every topic setting's value; overrides that are unknown are passed over, too."""
+    return {name: topic_value(config, overrides, name) for name in TOPIC_DEFINITIONS}
 
 
 def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
@@ -73,13 +73,6 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
     if values["internal.segment.bytes"] is not None:
         fields["segment_bytes"] = values["internal.segment.bytes"]
     return LogConfig(**{name: fields[name] for name in LogConfig._fields})
-
-
-def _inherited(config: BrokerConfig) -> dict[str, Any]:
-    return {
-        name: config[BROKER_SYNONYMS[name]] if name in BROKER_SYNONYMS else definition.default
-        for name, definition in TOPIC_DEFINITIONS.items()
-    }
 
 
 def _own_values(overrides: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..common.internal_topics import (
 from ..common.named_tuple import NamedTuple
 from ..config.broker_config import BrokerConfig
 from ..config.definition import ConfigValues
-from ..config.topic_configs import topic_values
+from ..config.topic_configs import topic_value
 from .topics.planning import TopicCreation
 
 
@@ -96,5 +96,5 @@ def topic_for_first_use(name: str, config: ConfigValues, broker_count: int) -> T
 
 def allows_unclean_election(overrides: Mapping[str, str], config: BrokerConfig) -> bool:
     """Whether a topic would rather lose records than stay without a leader."""
-    allowed: bool = topic_values(config, overrides)["unclean.leader.election.enable"]
+    allowed: bool = topic_value(config, overrides, "unclean.leader.election.enable")
     return allowed

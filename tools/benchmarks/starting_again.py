@@ -37,6 +37,8 @@ PARTITION_BYTES = 10_000_000
 VALUE = b"v" * 1_000
 UNCLEAN_SECONDS_MAX, CLEAN_SECONDS_MAX = 3.0, 2.0
 START_SECONDS_MAX = 300.0
+PARTITIONS_OF_A_TOPIC = 1_000
+"""Kafka makes no topic with 10,000 at once."""
 LOOK_SECONDS = 0.02
 WITNESSES_OF_A_STOP = (".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
 """Files of a log directory by which a broker knows what it need not read."""
@@ -56,35 +58,39 @@ def log_directory(peer: Peer) -> Path:
     return found
 
 
-def fill(peer: Peer, topic: str, partitions: int) -> int:
+def fill(peer: Peer, topics: Sequence[str]) -> int:
     """Give each partition the same records; returns how many. The peer is stopped then."""
     producer = Producer(
         {"bootstrap.servers": peer.address, "batch.size": 16_384, "linger.ms": 5, "log_level": 2}
     )
     count = PARTITION_BYTES // len(VALUE)
     for _ in range(count):
-        producer.produce(topic, VALUE, partition=0)
+        producer.produce(topics[0], VALUE, partition=0)
         producer.poll(0)
     if producer.flush(60):
         raise Failed(f"{peer.name} did not take all records")
     peer.end()
     directory = log_directory(peer)
-    for number in range(1, partitions):
-        for file in (directory / f"{topic}-0").iterdir():
-            if file.name != "partition.metadata":
-                shutil.copyfile(file, directory / f"{topic}-{number}" / file.name)
+    filled = directory / f"{topics[0]}-0"
+    for topic in topics:
+        for number in range(PARTITIONS_OF_A_TOPIC):
+            folder = directory / f"{topic}-{number}"
+            for file in filled.iterdir():
+                if file.name != "partition.metadata" and folder != filled:
+                    shutil.copyfile(file, folder / file.name)
     return count
 
 
-def start_again(peer: Peer, topic: str, partitions: int, count: int) -> Start:
-    """Start a peer, and wait until every partition of a topic ends behind so many records."""
+def start_again(peer: Peer, topics: Sequence[str], count: int) -> Start:
+    """Start a peer, and wait until every partition ends behind so many records."""
+    partitions = len(topics) * PARTITIONS_OF_A_TOPIC
     began = time.monotonic()
     peer.launch()
     first = None
     while time.monotonic() - began < START_SECONDS_MAX:
         there = 0
         with suppress(BenchError, OSError):
-            there = ends(peer, topic, partitions, count)
+            there = ends(peer, topics, count)
         now = time.monotonic() - began
         if there and first is None:
             first = now
@@ -96,7 +102,7 @@ def start_again(peer: Peer, topic: str, partitions: int, count: int) -> Start:
     raise Failed(f"{peer.name} did not serve all {partitions} partitions again")
 
 
-def ends(peer: Peer, topic: str, partitions: int, count: int) -> int:
+def ends(peer: Peer, topics: Sequence[str], count: int) -> int:
     """How many partitions say that they have all records.
 
     Raises:
@@ -105,36 +111,37 @@ def ends(peer: Peer, topic: str, partitions: int, count: int) -> int:
     message = messages.ListOffsetsRequest
     wanted = [
         message.ListOffsetsPartition(partition_index=number, timestamp=LATEST_TIMESTAMP)
-        for number in range(partitions)
+        for number in range(PARTITIONS_OF_A_TOPIC)
     ]
     request = message(
-        replica_id=-1, topics=[message.ListOffsetsTopic(name=topic, partitions=wanted)]
+        replica_id=-1,
+        topics=[message.ListOffsetsTopic(name=topic, partitions=wanted) for topic in topics],
     )
     wire = Wire("127.0.0.1", peer.ports[0])
     try:
         answer = wire.ask(request)
     finally:
         wire.close()
-    found = answer.topics[0].partitions
-    return sum(each.error_code == ErrorCode.NONE and each.offset == count for each in found)
+    return sum(
+        each.error_code == ErrorCode.NONE and each.offset == count
+        for topic in answer.topics
+        for each in topic.partitions
+    )
 
 
-def measure(peers: Sequence[Peer], partitions: int, rounds: int, *, unclean: bool) -> list[Start]:
+def measure(peers: Sequence[Peer], topics: int, rounds: int, *, unclean: bool) -> list[Start]:
     """Medians of the peers' starts, in turns."""
     for peer in peers:
         peer.start()
-    topics = [peer.topic(partitions) for peer in peers]
-    counts = [
-        fill(peer, topic, partitions) if unclean else 0
-        for peer, topic in zip(peers, topics, strict=True)
-    ]
+    made = [[peer.topic(PARTITIONS_OF_A_TOPIC) for _ in range(topics)] for peer in peers]
+    counts = [fill(peer, names) if unclean else 0 for peer, names in zip(peers, made, strict=True)]
     starts: list[list[Start]] = [[] for _ in peers]
     for number in range(rounds + 1):
-        for peer, topic, count, of_peer in zip(peers, topics, counts, starts, strict=True):
+        for peer, names, count, of_peer in zip(peers, made, counts, starts, strict=True):
             peer.end(at_once=unclean)
             for name in WITNESSES_OF_A_STOP if unclean else ():
                 (log_directory(peer) / name).unlink(missing_ok=True)
-            start = start_again(peer, topic, partitions, count)
+            start = start_again(peer, names, count)
             print(f"  {peer.name}: {start.all:.2f} s, first {start.first:.2f}, CPU {start.cpu:.2f}")
             if number:  # the first reads its files from disk
                 of_peer.append(start)
@@ -149,21 +156,23 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--unclean", type=int, default=1_000, help="partitions of 10 MB; 1,000")
-    parser.add_argument("--clean", type=int, default=10_000, help="partitions; 10,000")
+    parser.add_argument("--unclean", type=int, default=1, help="topics of 1,000 partitions; 1")
+    parser.add_argument("--clean", type=int, default=10, help="topics of 1,000 partitions; 10")
     options = parser.parse_args()
     print(machine())
     reached = True
-    for partitions, unclean in ((options.unclean, True), (options.clean, False)):
+    for topics, unclean in ((options.unclean, True), (options.clean, False)):
+        if not topics:
+            continue
         kind = "unclean" if unclean else "clean"
         peers = (Odradek(), ApacheKafka(kafka_jars()))
         try:
-            ours, theirs = measure(peers, partitions, options.rounds, unclean=unclean)
+            ours, theirs = measure(peers, topics, options.rounds, unclean=unclean)
         finally:
             for peer in peers:
                 peer.stop()
         most = UNCLEAN_SECONDS_MAX if unclean else CLEAN_SECONDS_MAX
-        name = f"{kind}, {partitions:,} partitions"
+        name = f"{kind}, {topics * PARTITIONS_OF_A_TOPIC:,} partitions"
         reached &= verdict(f"{name}: all there", ours.all, most, "s", at_most=True)
         verdict(f"{name}: the first one there", ours.first, most, "s", at_most=True)
         reached &= verdict(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from odradek.protocol.records import build_batch
 from odradek.runtime.clock import ManualClock
 from odradek.storage import LogManager, TopicPartition
+from odradek.storage.file_names import CLEAN_SHUTDOWN_FILE
 from odradek.storage.io.parallel import Workers, for_all
 from odradek.storage.log_manager import log_loading as log_loading_module
 from odradek.storage.log_manager.log_loading import LoadingStopped, LoadProgress
@@ -53,8 +55,19 @@ def files() -> MemoryFiles:
     return files
 
 
+@pytest.fixture
+def unclean(files: MemoryFiles) -> MemoryFiles:
+    """The same after a crash: logs are recovered, by several threads."""
+    files.remove(f"{FOLDER}/{CLEAN_SHUTDOWN_FILE}")
+    return files
+
+
 @pytest.mark.parametrize("threads", [1, 2, 50])
-def test_any_number_of_threads_finds_the_same_logs_in_the_same_order(files, threads) -> None:
+@pytest.mark.parametrize("left", ["files", "unclean"])
+def test_any_number_of_threads_finds_the_same_logs_in_the_same_order(
+    left: str, threads: int, request: pytest.FixtureRequest
+) -> None:
+    files = request.getfixturevalue(left)
     manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=files, recovery_threads=threads)
     manager.load_logs()
     assert list(manager.logs) == sorted(manager.logs, key=lambda each: each.folder_name)
@@ -64,9 +77,29 @@ def test_any_number_of_threads_finds_the_same_logs_in_the_same_order(files, thre
     manager.close()
 
 
+@pytest.mark.parametrize(("left", "threads"), [("files", 1), ("unclean", 5)])
+def test_logs_that_were_closed_properly_are_opened_by_one_thread(
+    left: str, threads: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two would hand each other the interpreter, at each of many small calls to the system."""
+    files = request.getfixturevalue(left)
+    started: list[int] = []
+    start = Workers.start
+
+    def note(workers: Workers, items: Any, work: Any, threads: int) -> None:
+        started.append(threads)
+        start(workers, items, work, threads)
+
+    monkeypatch.setattr(Workers, "start", note)
+    manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=files, recovery_threads=5)
+    manager.load_logs()
+    assert started == [threads]
+    manager.close()
+
+
 def test_progress_is_reported_while_the_loading_lasts(files, monkeypatch) -> None:
     monkeypatch.setattr(log_loading_module, "PROGRESS_INTERVAL_SECONDS", 0.01)
-    gated = GatedFiles(files, "t-7")
+    gated = GatedFiles(files, "t-9")  # the last of all, as they are in the order of the folders
     manager = LogManager([FOLDER], clock=ManualClock(NOW_MS), files=gated)
     reported: list[LoadProgress] = []
 
