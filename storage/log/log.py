@@ -758,13 +758,14 @@ class Log:
         expiration_ms = self.config.producer_id_expiration_ms
         start, end = self.log_start_offset, self.log_end_offset
         base_offsets = [segment.base_offset for segment in self.segments]
-        remove_stray_snapshots(self._files, self.directory, base_offsets, start, end)
+        files, directory = self._files, self.directory
+        left = remove_stray_snapshots(files, directory, base_offsets, start, end)
         if recovered is not None and end > start:
             run_at_once(recovered.remove_expired(now_ms, expiration_ms))
             recovered.log_start_moved(start)
             self.producers = recovered
             return
-        offset, states = load_latest_snapshot(self._files, self.directory, start, end)
+        offset, states = load_latest_snapshot(files, directory, left, start, end)
         kept = {
             producer_id: state
             for producer_id, state in states.items()

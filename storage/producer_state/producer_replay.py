@@ -12,7 +12,7 @@ from ...protocol.records.batch import RecordBatch
 from ..io.files import Files
 from ..segment.log_segment import LogSegment
 from ..segment.segment_reader import iter_headers, read_batch
-from .producer_snapshot import load_latest_snapshot, take_snapshot
+from .producer_snapshot import list_snapshots, load_latest_snapshot, take_snapshot
 from .producer_state_manager import ProducerStateManager
 
 logger = logging.getLogger(__name__)
@@ -73,8 +73,9 @@ class ProducerReplay:
         index = self._segments.index(segment)
         if index and self._segments[index - 1] is self._previous:
             return
+        snapshots = list_snapshots(self._files, self._directory)
         offset, states = load_latest_snapshot(
-            self._files, self._directory, self._log_start_offset, segment.base_offset
+            self._files, self._directory, snapshots, self._log_start_offset, segment.base_offset
         )
         self._producers.replace_all(states, offset)
         for earlier in _from_offset(self._segments[:index], offset):

@@ -7,7 +7,7 @@ the name is the first one the snapshot does not know.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
 
 from ...protocol.records.crc import crc32c
@@ -101,15 +101,22 @@ def take_snapshot(
 
 
 def load_latest_snapshot(
-    files: Files, directory: str, log_start_offset: int, log_end_offset: int
+    files: Files,
+    directory: str,
+    snapshots: Sequence[int],
+    log_start_offset: int,
+    log_end_offset: int,
 ) -> tuple[int, dict[int, ProducerState]]:
     """The offset and the states of the latest usable snapshot of a range.
 
     One that is damaged is removed. The log's start and no states if there is none. Unlike Kafka's,
     one at the log's start counts: where all records have expired it is all that is left to tell a
     batch that is sent again.
+
+    Args:
+        snapshots: the offsets of all that the folder has, rising.
     """
-    for offset in reversed(list_snapshots(files, directory)):
+    for offset in reversed(snapshots):
         if log_start_offset <= offset <= log_end_offset:
             path = snapshot_path(directory, offset)
             try:
@@ -128,11 +135,14 @@ def remove_stray_snapshots(
     base_offsets: Iterable[int],
     log_start_offset: int,
     log_end_offset: int,
-) -> None:
+) -> list[int]:
     """Remove the snapshots that no later start can use.
 
     Those from after the end of the log or from before its start, and those that belong to no
     segment, except the latest: a clean shutdown leaves one at the end of the log.
+
+    Returns:
+        The offsets of those that are left, rising.
     """
     offsets = list_snapshots(files, directory)
     in_range = [offset for offset in offsets if log_start_offset <= offset <= log_end_offset]
@@ -141,3 +151,4 @@ def remove_stray_snapshots(
     for offset in offsets:
         if offset not in kept:
             files.remove(snapshot_path(directory, offset))
+    return sorted(kept)
