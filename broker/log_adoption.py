@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
+from ..common.in_words import first_few
 from ..common.internal_topics import INTERNAL_TOPICS
 from ..common.partition_state import LeaderAndIsr
 from ..common.topic_partition import TopicPartition
@@ -294,7 +295,4 @@ class LogAdoption:
 
 def _topics_of(partitions: Iterable[TopicPartition]) -> str:
     """The topics of partitions, the first few by name."""
-    topics = sorted({each.topic for each in partitions})
-    shown = ", ".join(topics[:NAMES_SHOWN_MAX])
-    more = len(topics) - NAMES_SHOWN_MAX
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_few(sorted({each.topic for each in partitions}), NAMES_SHOWN_MAX)

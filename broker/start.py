@@ -296,13 +296,12 @@ async def _run_all(
         await run(index)
         left.discard(index)
         if not left:
-            nursery.cancel_scope.cancel()
+            scope.cancel()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(in_turn.stop_all)
         for index in range(len(configs)):
             nursery.start_soon(run_to_its_end, index)
-    scope.cancel()
 
 
 class StopInTurn:

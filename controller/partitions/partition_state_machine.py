@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ...common.in_words import first_few
 from ...common.partition_state import LeaderAndIsr
 from ...common.sentinels import NO_LEADER
 from ...runtime.long_work import KeepPace
@@ -161,12 +162,10 @@ class PartitionStateMachine:
                         partitions.append(PartitionOf(topic, partition))
         left = await self.bring_online(partitions)
         if left:
-            more = f" and {len(left) - NAMED_MAX} more" if len(left) > NAMED_MAX else ""
             logger.log(
                 logging.INFO if is_expected else logging.ERROR,
-                "no leader, as no replica in sync is alive: %s%s",
-                ", ".join(map(str, left[:NAMED_MAX])),
-                more,
+                "no leader, as no replica in sync is alive: %s",
+                first_few(left, NAMED_MAX),
             )
 
     async def bring_electable_online(self, items: Iterable[PartitionOf]) -> None:

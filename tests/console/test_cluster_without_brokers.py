@@ -7,11 +7,11 @@ from typing import Any
 from odradek.console.cluster.cluster_reader import ClusterSnapshot
 from odradek.console.pages.transactions import _max_timeout_minutes
 
-KAFKAS_OWN_MINUTES = 15
+KAFKAS_DEFAULT_MINUTES = 15
 """The default of `transaction.max.timeout.ms` (TransactionStateManagerConfig)."""
 
 
-async def test_the_longest_transaction_is_kafkas_own_where_no_broker_can_be_asked() -> None:
-    asks_nobody: Any = None
+async def test_the_longest_transaction_is_kafkas_default_where_there_is_no_broker() -> None:
+    unused: Any = None
     snapshot = ClusterSnapshot("cluster", (), {}, (), 0, 0)
-    assert await _max_timeout_minutes(asks_nobody, snapshot) == KAFKAS_OWN_MINUTES
+    assert await _max_timeout_minutes(unused, snapshot) == KAFKAS_DEFAULT_MINUTES

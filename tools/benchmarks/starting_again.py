@@ -24,10 +24,11 @@ from typing import NamedTuple
 from confluent_kafka import Producer
 
 from ...bench.errors import BenchError
-from ...bench.loads.wire import Wire
+from ...bench.loads.wire import wire_to
 from ...common.errors import ErrorCode
 from ...common.sentinels import LATEST_TIMESTAMP
 from ...protocol import messages
+from ...storage.file_names import CLEAN_SHUTDOWN_FILE, RECOVERY_POINTS_FILE
 from .compared.makes import ApacheKafka, Odradek
 from .compared.peers import Failed, Peer
 from .measure import machine, verdict
@@ -40,7 +41,7 @@ START_SECONDS_MAX = 300.0
 PARTITIONS_OF_A_TOPIC = 1_000
 """Kafka makes no topic with 10,000 at once."""
 LOOK_SECONDS = 0.02
-WITNESSES_OF_A_STOP = (".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
+WITNESSES_OF_A_STOP = (CLEAN_SHUTDOWN_FILE, RECOVERY_POINTS_FILE)
 """Files of a log directory by which a broker knows what it need not read."""
 
 
@@ -109,19 +110,16 @@ def ends(peer: Peer, topics: Sequence[str], count: int) -> int:
         BenchError: the peer does not answer.
     """
     message = messages.ListOffsetsRequest
-    wanted = [
+    partitions = [
         message.ListOffsetsPartition(partition_index=number, timestamp=LATEST_TIMESTAMP)
         for number in range(PARTITIONS_OF_A_TOPIC)
     ]
     request = message(
         replica_id=-1,
-        topics=[message.ListOffsetsTopic(name=topic, partitions=wanted) for topic in topics],
+        topics=[message.ListOffsetsTopic(name=topic, partitions=partitions) for topic in topics],
     )
-    wire = Wire("127.0.0.1", peer.ports[0])
-    try:
+    with wire_to(peer.address) as wire:
         answer = wire.ask(request)
-    finally:
-        wire.close()
     return sum(
         each.error_code == ErrorCode.NONE and each.offset == count
         for topic in answer.topics
@@ -145,8 +143,6 @@ def measure(peers: Sequence[Peer], topics: int, rounds: int, *, unclean: bool) -
             print(f"  {peer.name}: {start.all:.2f} s, first {start.first:.2f}, CPU {start.cpu:.2f}")
             if number:  # the first reads its files from disk
                 of_peer.append(start)
-    for peer in peers:
-        peer.stop()
     return [Start(*map(median, zip(*of_peer, strict=True))) for of_peer in starts]
 
 

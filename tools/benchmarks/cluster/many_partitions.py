@@ -36,9 +36,11 @@ COUNTS = (1_000, 10_000, 30_000, 100_000)
 PARTITIONS_OF_A_TOPIC = 1_000
 TOPICS_AT_A_TIME = 5
 REST_SECONDS = 5.0
+"""What follows the making of topics (first looks at logs, imports) is over by then."""
 IDLE_SECONDS = 10.0
+"""So long what an idle cluster takes is measured."""
 PRODUCES = 3_000
-ASKED = 3
+METADATA_REQUESTS = 3
 
 
 class Figures(NamedTuple):
@@ -75,9 +77,9 @@ def measure(partitions: int, replicas: int) -> Figures:
         for first, end in pairwise([*topics, partitions // PARTITIONS_OF_A_TOPIC]):
             count = (end - first) * PARTITIONS_OF_A_TOPIC
             seconds += create(cluster, end - first, count, replicas=replicas, first=first)[1]
-        time.sleep(REST_SECONDS)
+        time.sleep(REST_SECONDS)  # an idle cluster has no event to wait for
         began, cpu = time.perf_counter(), cpu_seconds(cluster)
-        time.sleep(IDLE_SECONDS)
+        time.sleep(IDLE_SECONDS)  # time is what is measured
         idle = (cpu_seconds(cluster) - cpu) / (time.perf_counter() - began)
         megabytes = resident_mb(cluster)
         metadata_seconds, metadata_bytes = ask_for_everything(cluster)
@@ -100,8 +102,8 @@ def ask_for_everything(cluster: ClusterUnderTest) -> tuple[float, int]:
     with wire_to(cluster.addresses[1]) as wire:
         wire.exchange(frame)
         before = cpu_seconds(cluster)
-        sizes = [len(wire.exchange(frame)) for _ in range(ASKED)]
-    return (cpu_seconds(cluster) - before) / ASKED, sizes[0]
+        sizes = [len(wire.exchange(frame)) for _ in range(METADATA_REQUESTS)]
+    return (cpu_seconds(cluster) - before) / METADATA_REQUESTS, sizes[0]
 
 
 def produce_seconds(cluster: ClusterUnderTest) -> float:
