@@ -23,10 +23,11 @@ from ...protocol.errors import ProtocolError
 from ...protocol.frames import kept_in_own_memory
 from ...protocol.headers import read_request_header
 from ...runtime import waiting
-from ...runtime.long_work import run_in_steps, take_step, take_step_in_turn
+from ...runtime.long_work import run_in_steps, take_step
 from ...runtime.steps import run_at_once
 from ...runtime.timers import Timers
 from ...runtime.work_room import WorkRoom
+from ...runtime.work_turns import WorkTurns
 from ..handlers.registry import Registration
 from .context import HandlerContext
 from .fast_path.memo import REPEATS_FROM, AnyMemo
@@ -57,6 +58,8 @@ What is decoded within a step, as 4,000 partitions are, does not count."""
 DECODED_BYTES_PER_BYTE: Final = 40
 """What a request takes while it is handled, to a byte of its frame: a partition of a Fetch has some
 30 bytes there, and objects of 1.2 KB for what is requested, found and answered."""
+ANSWER_STEPS_MAX: Final = 64
+"""While unfinished answers have had so many steps, of some 100 KB each, only the oldest goes on."""
 
 MEMOS: Final = {
     ApiKey.PRODUCE: "produce.ProduceMemo",
@@ -125,6 +128,7 @@ class Dispatcher:
         self._decoded = WorkRoom[Request[object]](
             DECODED_BYTES_MAX, lambda request: not request.connection.is_closed
         )
+        self._answers = WorkTurns(ANSWER_STEPS_MAX)
         self._in_steps: set[Request[object]] = set()
         """Those of `_decoded` that leave it at the end of a handler's steps."""
         self._routes: dict[int, Route] = {}
@@ -315,11 +319,13 @@ class Dispatcher:
         self.begin(self._answer_in_steps(request, work), request.connection, in_turn=True)
 
     async def _go_on(self, work: Steps[None], connection: ClientConnection) -> None:
-        """The steps behind the first, each in its turn, while there is somebody to answer."""
-        while not connection.is_closed:
-            if await take_step_in_turn(work) is not None:
-                return
-        work.close()
+        """The steps behind the first, each in its turn, while there is somebody to answer.
+
+        What others may depend on is a broker's request.
+        """
+        await self._answers.run(
+            work, lambda: not connection.is_closed, is_urgent=connection.is_broker
+        )
 
     def _answer_in_steps(
         self, request: Request[object], work: Steps[Message | Parked]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from contextlib import ExitStack, suppress
+from select import select
 
 import pytest
 from kafka import KafkaAdminClient
@@ -14,7 +16,9 @@ from support.peak_memory import resident_bytes
 from support.raw_connection import RawConnection, encode
 from support.work import seconds_of
 
+from odradek.broker.network.connection_quotas import UNREAD_BYTES_MAX
 from odradek.broker.network.request_memory import REQUEST_BYTES_MAX
+from odradek.protocol import encode_body, messages
 
 CONNECTIONS = 100
 ANNOUNCED_BYTES = 100_000_000
@@ -27,6 +31,10 @@ UNREAD_CONNECTIONS = 10
 UNREAD_REQUESTS = 8000
 PARTITIONS = 100
 READ_REQUESTS = 500
+DESCRIBED_TOPICS = 500
+DESCRIBING_CONNECTIONS = 30
+DESCRIBED_BYTES_MAX = 60_000_000
+"""For answers that are not finished. All of them finished at the same time would take 300 MB."""
 SERVED_REQUESTS_MAX = 2000
 """The processor time of so many requests may pass before the broker comes to the next connection: a
 quarter of what one sends that does not read its answers."""
@@ -105,3 +113,45 @@ def test_answers_that_nobody_reads_cost_little(start_broker, topic: str) -> None
 
         grown = resident_bytes(broker.pid) - before
         assert grown < GROWTH_BYTES_MAX, f"{grown / 1e6:.1f} MB more for answers not read"
+
+
+def describe_configs(topics: list[str]) -> bytes:
+    """A request for all settings of these topics with all that is known of them, as framed."""
+    request = messages.DescribeConfigsRequest
+    body = request(
+        resources=[
+            request.DescribeConfigsResource(resource_type=2, resource_name=each) for each in topics
+        ],
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    frame = struct.pack(">hhih", 32, 4, 1, -1) + b"\0" + bytes(encode_body(body, 4))
+    return struct.pack(">i", len(frame)) + frame
+
+
+def test_long_answers_to_many_clients_are_made_one_after_the_other(start_broker) -> None:
+    broker = start_broker()
+    if isinstance(broker, KafkaProcess):
+        pytest.skip("Apache Kafka makes as many at a time as it has threads")
+    topics = [f"described-{number}" for number in range(DESCRIBED_TOPICS)]
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.create_topics({each: {"num_partitions": 1} for each in topics}, wait_for_metadata=True)
+    admin.close()
+    request = describe_configs(topics)
+    with RawConnection(broker.port) as witness, ExitStack() as stack:
+        witness.assert_served()
+        before = peak = resident_bytes(broker.pid)
+        unanswered = []
+        for _ in range(DESCRIBING_CONNECTIONS):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", broker.port)))
+            sock.sendall(request)
+            unanswered.append(sock)
+        ends = time.monotonic() + 120
+        while unanswered:
+            answered, _, _ = select(unanswered, [], [], 0.05)
+            unanswered = [each for each in unanswered if each not in answered]
+            witness.assert_served()
+            peak = max(peak, resident_bytes(broker.pid))
+            assert time.monotonic() < ends, f"{len(unanswered)} were not answered"
+        grown = peak - before
+        assert grown < UNREAD_BYTES_MAX + DESCRIBED_BYTES_MAX, f"{grown / 1e6:.1f} MB more"
