@@ -233,7 +233,7 @@ class Broker:
             ),
             start_task=start_task,
         )
-        self.dispatcher = Dispatcher(self.context, REGISTRATIONS, self.timers)
+        self.dispatcher = Dispatcher(self.context, REGISTRATIONS, self.timers, imports_beside=True)
         self.server = make_server(
             ServerSettings(
                 config.listeners,

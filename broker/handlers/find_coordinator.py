@@ -17,6 +17,7 @@ from ...common.error_texts import DEFAULT_TEXTS
 from ...common.errors import ErrorCode, KafkaError
 from ...common.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from ...common.topic_partition import TopicPartition
+from ...coordinator.shards import partition_for
 from ...metadata.features import SHARE_VERSION
 from ...protocol import messages
 from ...runtime.long_work import run_in_steps
@@ -38,6 +39,12 @@ TOPIC_OF = {
     SHARE: SHARE_GROUP_STATE,
 }
 """The topic whose partitions' leaders are the coordinators, by key type."""
+PARTITIONS_OF = {
+    CONSUMER_OFFSETS: "offsets.topic.num.partitions",
+    TRANSACTION_STATE: "transaction.state.log.num.partitions",
+    SHARE_GROUP_STATE: "share.coordinator.state.topic.num.partitions",
+}
+"""How many a topic will have that is not there yet."""
 
 
 class FoundCoordinator(NamedTuple):
@@ -151,16 +158,10 @@ def _find(
     context: HandlerContext, request: Request[messages.FindCoordinatorRequest], key: str
 ) -> FoundCoordinator:
     """The broker that leads the partition which keeps the key."""
-    key_type = request.body.key_type
-    coordinators = context.coordinators
-    if key_type == TRANSACTION:
-        number = coordinators.transaction.partition_for(key)
-    elif key_type == SHARE:
-        number = coordinators.share.partition_for(key)
-    else:
-        number = coordinators.group.partition_for(key)
-    keeper = TopicPartition(TOPIC_OF[key_type], number)
+    topic = TOPIC_OF[request.body.key_type]
     cache = context.metadata_cache
+    partitions = cache.partition_count(topic) or context.config[PARTITIONS_OF[topic]]
+    keeper = TopicPartition(topic, partition_for(key, partitions))
     if not cache.contains(keeper.topic):
         return FoundCoordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     state = cache.get_partition_info(*keeper)

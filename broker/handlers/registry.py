@@ -55,7 +55,11 @@ class Registration:
             self.advertised = None if advertised == NOT_ADVERTISED else parse_versions(advertised)
 
     def load(self) -> Handler:
-        """The handler; its module is imported if no request has needed it before."""
+        """The handler; its module is imported if no request has needed it before, and so is the
+        coordinator that the request is for."""
+        coordinator = COORDINATORS.get(self.api_key)
+        if coordinator is not None:
+            import_module(f"...{coordinator}", __package__)
         name = self.api_key.name.lower()
         module = import_module(f".{name}", __package__)
         handler: Handler = getattr(module, f"handle_{name}")
@@ -153,3 +157,48 @@ REGISTRATIONS: Final = _registered(
     (ApiKey.STREAMS_GROUP_HEARTBEAT, "0"),
     (ApiKey.STREAMS_GROUP_DESCRIBE, "0"),
 )
+
+
+_GROUP: Final = "coordinator.group.factory"
+_TRANSACTION: Final = "coordinator.transaction.factory"
+_SHARE: Final = "broker.share.share_partition_manager"
+_SHARE_STATE: Final = "coordinator.share.factory"
+
+COORDINATORS: Final[Mapping[ApiKey, str]] = {
+    ApiKey.FIND_COORDINATOR: _GROUP,  # with the topic that it has made, the leader becomes one
+    ApiKey.OFFSET_COMMIT: _GROUP,
+    ApiKey.OFFSET_FETCH: _GROUP,
+    ApiKey.JOIN_GROUP: _GROUP,
+    ApiKey.HEARTBEAT: _GROUP,
+    ApiKey.LEAVE_GROUP: _GROUP,
+    ApiKey.SYNC_GROUP: _GROUP,
+    ApiKey.DESCRIBE_GROUPS: _GROUP,
+    ApiKey.LIST_GROUPS: _GROUP,
+    ApiKey.DELETE_GROUPS: _GROUP,
+    ApiKey.OFFSET_DELETE: _GROUP,
+    ApiKey.TXN_OFFSET_COMMIT: _GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _GROUP,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUP,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: _GROUP,
+    ApiKey.STREAMS_GROUP_DESCRIBE: _GROUP,
+    ApiKey.SHARE_GROUP_HEARTBEAT: _GROUP,
+    ApiKey.SHARE_GROUP_DESCRIBE: _GROUP,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _GROUP,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _GROUP,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _GROUP,
+    ApiKey.INIT_PRODUCER_ID: _TRANSACTION,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
+    ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTION,
+    ApiKey.END_TXN: _TRANSACTION,
+    ApiKey.DESCRIBE_TRANSACTIONS: _TRANSACTION,
+    ApiKey.LIST_TRANSACTIONS: _TRANSACTION,
+    ApiKey.SHARE_FETCH: _SHARE,
+    ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATE,
+}
+"""What a request comes to besides its handler, imported with it: `BrokerCoordinators` would do it
+at the first use, while everybody else waits."""

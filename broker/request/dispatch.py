@@ -95,6 +95,7 @@ class Dispatcher:
         context: handed to every handler.
         registrations: what is served.
         timers: for connections that are throttled.
+        imports_beside: see the attribute.
 
     Attributes:
         on_request: this and the other hooks are set by `use_hooks`, and None otherwise.
@@ -104,6 +105,8 @@ class Dispatcher:
         uses_memos: whether there is no hook and no throttle, and an admission may be remembered;
             else no memo is used.
         throttled: how many connections are muted for a throttle time.
+        imports_beside: whether what an API's first request needs is imported in a thread, for
+            which its connection waits, and not the others: a group's takes 80 modules.
     """
 
     def __init__(
@@ -111,6 +114,8 @@ class Dispatcher:
         context: HandlerContext,
         registrations: Mapping[int, Registration],
         timers: Timers | None = None,
+        *,
+        imports_beside: bool = False,
     ) -> None:
         self.context = context
         self.clock = context.clock
@@ -132,6 +137,9 @@ class Dispatcher:
         self._in_steps: set[Request[object]] = set()
         """Those of `_decoded` that leave it at the end of a handler's steps."""
         self._routes: dict[int, Route] = {}
+        self.imports_beside = imports_beside
+        self._importing: dict[int, list[ClientConnection]] = {}
+        """Those that wait for a route, by its key."""
         self._held: list[ClientConnection] | None = None
 
     def hold(self) -> None:
@@ -203,9 +211,11 @@ class Dispatcher:
             return
         route = self._routes.get(route_key)
         if route is None:
-            route = self._find_route(connection, frame)
+            route = self._find_route(connection, frame, may_wait=self.imports_beside)
             if route is None:
                 return
+        if not route.is_complete:  # its handler could not be imported: the next request tries
+            self._routes.pop(route_key, None)
         if connection.unanswered and route.api_key != ApiKey.PRODUCE:
             # Kafka handles a connection's requests one by one: this one sees what those
             # before it have staged, and comes after those that wait for replicas.
@@ -240,7 +250,7 @@ class Dispatcher:
         Raises:
             ProtocolError: it cannot be read, or not in one step.
         """
-        route = self._find_route(connection, frame)
+        route = self._find_route(connection, frame, may_wait=False)
         if route is None or frame.nbytes > LONG_FRAME_BYTES:
             raise ProtocolError("a request cannot be read now")
         correlation_id, client_id, position = read_request_header(frame)
@@ -447,8 +457,13 @@ class Dispatcher:
             if take_step(work) is None:
                 await self._go_on(work, request.connection)
 
-    def _find_route(self, connection: ClientConnection, frame: memoryview) -> Route | None:
+    def _find_route(
+        self, connection: ClientConnection, frame: memoryview, *, may_wait: bool
+    ) -> Route | None:
         """The route of a frame seen for the first time; None where it was answered, or waits.
+
+        Args:
+            may_wait: whether its connection may wait for what the route imports.
 
         Raises:
             ProtocolError: the API or its version is not served. Kafka closes the connection
@@ -473,10 +488,46 @@ class Dispatcher:
             connection.hold()
             self._held.append(connection)
             return None
+        if may_wait:
+            self._wait_for_route(connection, frame, registration, api_version)
+            return None
         route = Route(registration, api_version)
-        if route.is_complete:  # else its handler could not be imported: the next request tries
+        if route.is_complete:
             self._routes[route.key] = route
         return route
+
+    def _wait_for_route(
+        self,
+        connection: ClientConnection,
+        frame: memoryview,
+        registration: Registration,
+        api_version: int,
+    ) -> None:
+        connection.put_back(frame)
+        connection.hold()
+        key = _unpack_route(frame)[0]
+        if key in self._importing:
+            self._importing[key].append(connection)
+        else:
+            self._importing[key] = [connection]
+            self.context.start_task(self._make_route, registration, api_version)
+
+    async def _make_route(self, registration: Registration, api_version: int) -> None:
+        """Make a route in a thread, and have those go on that wait for it."""
+        key = registration.api_key << 16 | api_version
+        make = functools.partial(Route, registration, api_version)
+        try:
+            try:
+                self._routes[key] = await waiting.run_in_thread(make)
+            except RuntimeError:  # the system lets us have no thread
+                self._routes[key] = make()
+        except Exception:
+            for connection in self._importing.pop(key):
+                connection.fail(f"{registration.api_key.name} cannot be served")
+            raise
+        for connection in self._importing.pop(key):
+            if not connection.throttles:
+                connection.release()
 
     def _answer_unknown_api_versions(
         self, connection: ClientConnection, frame: memoryview, registration: Registration

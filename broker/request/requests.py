@@ -170,6 +170,7 @@ class ClientConnection(Protocol):
     is_held: bool
     has_used_its_turn: bool
     turn_ends_ms: int
+    throttles: int
     unsent_bytes: int
     unanswered: deque[Answerable]
     output: list[Any]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .console_process import ConsoleProcess
 
 ANY_PORT = "127.0.0.1:0"
+SWITCH_SECONDS = 0.0002
+"""A thread that imports or opens logs lets the broker's loop have the interpreter after so long.
+Python's 5 ms are waited for after each system call: an answer beside it would take 30."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,6 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line after `serve`.
     """
     pause_collection()
+    sys.setswitchinterval(SWITCH_SECONDS)
     options = read_options(arguments)
     if options.processes and options.brokers == 1:
         print("odradek serve: --processes needs --brokers N, with two or more.", file=sys.stderr)

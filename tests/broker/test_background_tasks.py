@@ -96,6 +96,7 @@ TASKS = {
     "broker/request/authentication.py conclude_later": REQUEST,
     "broker/request/dispatch.py work": STARTER,
     "broker/request/dispatch.py self._decode_and_handle": REQUEST,
+    "broker/request/dispatch.py self._make_route": REQUEST,
     "broker/request/dispatch.py self._answer_when_done": REQUEST,
     "broker/request/dispatch.py self._go_on": REQUEST,
     "broker/start.py _count_suppressed_lines": KEPT,

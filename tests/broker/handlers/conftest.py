@@ -30,6 +30,8 @@ class Client:
         self.client_id = client_id
         self._correlation_id = 0
         self._answered = trio.Event()
+        # There is no transport that would go on with a connection that has waited for an import.
+        broker.dispatcher.imports_beside = False
         self.connection = Connection(
             broker.dispatcher, "PLAINTEXT", "127.0.0.1:5", 1 << 24, lambda: self._answered.set()
         )

@@ -1,12 +1,14 @@
 """Each handler takes its own API's request, and its outcomes carry its own API's response."""
 
 import inspect
+import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from odradek.broker.handlers.registry import REGISTRATIONS
+from odradek.broker.handlers.registry import COORDINATORS, REGISTRATIONS
 from odradek.broker.request.context import HandlerContext
 from odradek.broker.request.outcomes import (
     Answer,
@@ -91,3 +93,27 @@ def test_wrong_types_are_found() -> None:
         for handler in (untyped_request, other_request, bare_response, other_response, other_steps)
     }
     assert [len(found) for found in problems.values()] == [1, 4, 1, 1, 1], problems
+
+
+ATTRIBUTES = {
+    "group": "coordinator.group.factory",
+    "transaction": "coordinator.transaction.factory",
+    "share_partitions": "broker.share.share_partition_manager",
+}
+"""Of `BrokerCoordinators`, what each imports when it is first needed."""
+BETWEEN_BROKERS = {ApiKey.UPDATE_METADATA}
+
+
+@pytest.mark.parametrize("api_key", sorted(REGISTRATIONS.keys() - BETWEEN_BROKERS))
+def test_the_coordinator_that_a_handler_asks_is_imported_with_it(api_key: int) -> None:
+    module = inspect.getmodule(REGISTRATIONS[api_key].load())
+    assert module is not None
+    source = inspect.getsource(module)
+    asked = {
+        ATTRIBUTES[name]
+        for name in re.findall(r"coordinators\.(\w+)", source)
+        if name in ATTRIBUTES
+    }
+    if asked:
+        assert COORDINATORS[ApiKey(api_key)] in asked
+        assert f"odradek.{COORDINATORS[ApiKey(api_key)]}" in sys.modules
