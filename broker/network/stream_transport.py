@@ -108,7 +108,7 @@ class StreamTransport:
         return ended
 
     async def turn_of(self, link: StreamLink) -> None:
-        """Have the link take a turn: now, or when it is its turn.
+        """Have the link take a turn: now, or when it is its turn. Both its tasks may wait for one.
 
         A quarter of the time may go to turns that are taken at once, for these know no order.
         """
@@ -121,9 +121,10 @@ class StreamTransport:
             self._spell_seconds += self._give_turn(link, began) - began
             self._finish_pass()
             return
-        link.had_turn = trio.Event()
-        self._waiting.append(link)
-        self._has_waiting.set()
+        if link not in self._waiting:
+            link.had_turn = trio.Event()
+            self._waiting.append(link)
+            self._has_waiting.set()
         try:
             await link.had_turn.wait()
         finally:
@@ -250,7 +251,7 @@ class StreamLink:
         while True:
             await self._ready.wait()
             self._ready = trio.Event()
-            if connection.backlog and not connection.unanswered:
+            if connection.may_go_on:
                 await self._turn_of(self)
             output, connection.output = connection.output, []
             self._is_sending = True

@@ -1,5 +1,6 @@
 """The stream transport over in-memory streams, in trio's virtual time."""
 
+import itertools
 import struct
 from collections.abc import Callable
 
@@ -8,7 +9,7 @@ import trio.testing
 
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.fair_order import PASS_SECONDS
-from odradek.broker.network.stream_transport import StreamTransport
+from odradek.broker.network.stream_transport import StreamLink, StreamTransport
 from odradek.protocol.errors import ProtocolError
 from odradek.runtime.clock import SystemClock
 
@@ -193,3 +194,65 @@ async def test_many_that_flood_take_turns_with_one_that_does_not() -> None:
                 assert seconds - began < 4 * PASS_SECONDS
         assert seconds < 10 * 2000 * 0.0001, "the floods were over"
         nursery.cancel_scope.cancel()
+
+
+async def test_both_tasks_of_a_connection_may_wait_for_its_turn(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    now = itertools.count()
+    transport = StreamTransport(lambda: None, SystemClock(), seconds=lambda: float(next(now)))
+    _, server = trio.testing.memory_stream_pair()
+    link = StreamLink(
+        server,
+        transport.turn_of,
+        transport._order.newcomer(),
+        float("inf"),
+        lambda peer: None,
+        lambda peer, unread_bytes: None,
+    )
+    link.connection = Connection(Dispatcher(), "SSL", "memory:1", 1 << 20, link.on_ready)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(transport.run)
+            await transport.turn_of(link)  # what may be taken at once is used up
+            async with trio.open_nursery() as tasks:
+                for _ in range(2):
+                    tasks.start_soon(transport.turn_of, link)
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_connection_that_is_held_takes_no_turns() -> None:
+    """A frame that was put back waits for a release: of a throttle, or of an import."""
+    held: list[Connection] = []
+    turns = itertools.count()
+
+    class Holding(Dispatcher):
+        def entry(self, connection: Connection, frame: memoryview) -> None:
+            if held:
+                super().entry(connection, frame)
+                return
+            connection.put_back(frame)
+            connection.hold()
+            held.append(connection)
+
+    dispatcher = Holding()
+    transport = StreamTransport(lambda: None, SystemClock(), seconds=lambda: float(next(turns)))
+    client, server = trio.testing.memory_stream_pair()
+
+    def make(peer: str, on_ready: Callable[[], None]) -> Connection:
+        return Connection(dispatcher, "SSL", peer, 1 << 20, on_ready)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(transport.run)
+            nursery.start_soon(transport.serve, server, "memory:1", make)
+            await client.send_all(framed(b"late"))
+            while not held:
+                await trio.lowlevel.checkpoint()
+            before = next(turns)
+            for _ in range(100):
+                await trio.lowlevel.checkpoint()
+            assert next(turns) - before < 10
+            held[0].release()
+            assert await receive(client, len(framed(b"late"))) == framed(b"late")
+            nursery.cancel_scope.cancel()

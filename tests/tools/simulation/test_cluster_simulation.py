@@ -85,7 +85,7 @@ def test_groups_of_both_protocols_share_partitions_while_everything_goes_wrong()
 
 
 def test_streams_groups_share_tasks_while_everything_goes_wrong() -> None:
-    with simulation(7, STREAMS) as made:
+    with simulation(11, STREAMS) as made:
         made.run(40)
     groups = {each.group for each in made.clients if isinstance(each, StreamsMember)}
     assert groups
