@@ -346,7 +346,7 @@ def use_answers_of_former_epochs(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@found_by(2)
+@found_by(2, FULL)
 def let_the_high_watermark_go_back(patch: pytest.MonkeyPatch) -> None:
     """It is what the replicas have now."""
 
