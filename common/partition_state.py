@@ -5,7 +5,8 @@ The wire form is the controller channel's to translate (article 001).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from .named_tuple import NamedTuple
 from .topic_partition import TopicPartition
@@ -82,3 +83,18 @@ class StoppedReplica(NamedTuple):
     topic_partition: TopicPartition
     leader_epoch: int = -1
     delete: bool = False
+
+
+def shared_replicas(broker_ids: Iterable[int]) -> tuple[int, ...]:
+    """The broker ids in their order, the same object as for whoever asked for such before.
+
+    A cluster has few different lists of replicas, and the controller, each broker's view of the
+    metadata and each replica keep some of every partition: of 100,000 partitions they would be
+    40 MB.
+    """
+    return _shared(tuple(broker_ids))
+
+
+@lru_cache(maxsize=4096)
+def _shared(broker_ids: tuple[int, ...]) -> tuple[int, ...]:
+    return broker_ids

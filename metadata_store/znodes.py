@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from ..common.live_broker import EndPoint, FeatureRange, LiveBroker
 from ..common.named_tuple import NamedTuple
-from ..common.partition_state import LeaderAndIsr
+from ..common.partition_state import LeaderAndIsr, shared_replicas
 from ..common.topic_partition import TopicPartition
 from ..runtime.rng import uuid_from_text, uuid_to_text
 from ..runtime.steps import Steps, map_in_steps
@@ -187,7 +187,7 @@ def _dump_replicas(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]
 
 
 def _load_replicas(value: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]:
-    return {int(partition): tuple(ids) for partition, ids in value.items()}
+    return {int(partition): shared_replicas(map(int, ids)) for partition, ids in value.items()}
 
 
 def encode_topic(topic: TopicNode) -> bytes:
@@ -234,7 +234,7 @@ def decode_partition_state(value: Any, partition_epoch: int = 0) -> LeaderAndIsr
         int(value["controller_epoch"]),
         int(value["leader"]),
         int(value["leader_epoch"]),
-        tuple(value["isr"]),
+        shared_replicas(map(int, value["isr"])),
         partition_epoch,
     )
 

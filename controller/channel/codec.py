@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...common.errors import ErrorCode
 from ...common.live_broker import EndPoint, LiveBroker
-from ...common.partition_state import PartitionState, StoppedReplica
+from ...common.partition_state import PartitionState, StoppedReplica, shared_replicas
 from ...common.sentinels import ZERO_UUID
 from ...common.topic_partition import TopicPartition
 from ...metadata.metadata_cache import MetadataUpdate
@@ -310,13 +310,13 @@ def _leader_and_isr_state(
         state.controller_epoch,
         state.leader,
         state.leader_epoch,
-        tuple(state.isr),
+        shared_replicas(state.isr),
         state.partition_epoch,
-        tuple(state.replicas),
+        shared_replicas(state.replicas),
         state.is_new,
         config,
-        tuple(state.adding_replicas),
-        tuple(state.removing_replicas),
+        shared_replicas(state.adding_replicas),
+        shared_replicas(state.removing_replicas),
     )
 
 
@@ -350,11 +350,11 @@ def _update_metadata_state(
         state.controller_epoch,
         state.leader,
         state.leader_epoch,
-        tuple(state.isr),
+        shared_replicas(state.isr),
         state.zk_version,
-        tuple(state.replicas),
+        shared_replicas(state.replicas),
         config=config,
-        offline_replicas=tuple(state.offline_replicas),
+        offline_replicas=shared_replicas(state.offline_replicas),
     )
 
 

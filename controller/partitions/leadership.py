@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from ...common.named_tuple import NamedTuple
-from ...common.partition_state import LeaderAndIsr
+from ...common.partition_state import LeaderAndIsr, shared_replicas
 from ...common.sentinels import NO_LEADER
 
 
@@ -44,7 +44,7 @@ def first_leadership(
     replicas: Sequence[int], live: Container[int], controller_epoch: int
 ) -> LeaderAndIsr | None:
     """The leadership of a partition that never had one: its first live replica."""
-    alive = tuple(replica for replica in replicas if replica in live)
+    alive = shared_replicas(replica for replica in replicas if replica in live)
     if not alive:
         return None
     return LeaderAndIsr(controller_epoch, alive[0], 0, alive)

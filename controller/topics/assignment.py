@@ -13,6 +13,7 @@ from itertools import zip_longest
 from random import Random
 
 from ...common.errors import ErrorCode, KafkaError
+from ...common.partition_state import shared_replicas
 from ...runtime.steps import Steps
 
 Assignment = dict[int, tuple[int, ...]]
@@ -84,7 +85,7 @@ def _pick(
         if helps and broker_id not in chosen:
             chosen.append(broker_id)
             covered.add(rack_of[broker_id])
-    return tuple(chosen)
+    return shared_replicas(chosen)
 
 
 def assign_new_topic(

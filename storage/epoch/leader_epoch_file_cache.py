@@ -30,6 +30,8 @@ class LeaderEpochFileCache:
         is_new: the folder was just made, so there is no file.
     """
 
+    __slots__ = ("_files", "_is_written", "entries", "is_trusted", "latest_epoch", "path")
+
     def __init__(self, files: Files, path: str, *, is_new: bool = False) -> None:
         self._files = files
         self.path = path

@@ -115,6 +115,33 @@ class Log:
         topic_id: of the topic it belongs to, if known.
     """
 
+    __slots__ = (
+        "_active_indexes_lag",
+        "_earlier_staged",
+        "_files",
+        "_staged",
+        "_validator",
+        "_was_refused",
+        "config",
+        "directory",
+        "epochs",
+        "generation",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "lowest_end_offset",
+        "on_cut",
+        "on_start_moved",
+        "owner",
+        "producers",
+        "recovery_point",
+        "segments",
+        "size",
+        "staged_end_offset",
+        "topic_id",
+        "topic_partition",
+    )
+
     def __init__(
         self,
         files: Files,

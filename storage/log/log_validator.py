@@ -61,6 +61,17 @@ class LogValidator:
         config: the topic's settings.
     """
 
+    __slots__ = (
+        "_alters_batch",
+        "_config",
+        "_latest_ahead_ms",
+        "_max_message_bytes",
+        "_opens_records",
+        "_target_compression",
+        "_topic_partition",
+        "_uses_log_append_time",
+    )
+
     def __init__(self, topic_partition: TopicPartition, config: LogConfig) -> None:
         self._topic_partition = topic_partition
         self.configure(config)

@@ -51,8 +51,19 @@ class ProducerStateManager:
         first_unstable_offset: where the first transaction begins that is open or
             unreplicated, or None.
         snapshot_offset: the latest snapshot on the disk knows everything before it.
-        verifications: of the producers whose transactions are being verified (KIP-890).
     """
+
+    __slots__ = (
+        "_staged",
+        "_staged_in_order",
+        "_topic_partition",
+        "_verifications",
+        "first_unstable_offset",
+        "open_transactions",
+        "published",
+        "snapshot_offset",
+        "unreplicated",
+    )
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
@@ -63,7 +74,14 @@ class ProducerStateManager:
         self.unreplicated: list[tuple[int, int]] = []
         self.first_unstable_offset: int | None = None
         self.snapshot_offset = 0
-        self.verifications = Verifications()
+        self._verifications: Verifications | None = None
+
+    @property
+    def verifications(self) -> Verifications:
+        """Of the producers whose transactions are being verified (KIP-890); made at first use."""
+        if self._verifications is None:
+            self._verifications = Verifications()
+        return self._verifications
 
     def get(self, producer_id: int) -> ProducerState:
         """The latest state of a producer, with what is staged."""
@@ -157,8 +175,8 @@ class ProducerStateManager:
             txn_first_offset,
         )
         self._staged_in_order.append((base_offset, producer_id, state, None))
-        if transactional:
-            self.verifications.end(producer_id)
+        if transactional and self._verifications is not None:
+            self._verifications.end(producer_id)
         return None
 
     def stage_marker(
@@ -206,7 +224,8 @@ class ProducerStateManager:
             marker.coordinator_epoch,
         )
         self._staged_in_order.append((base_offset, producer_id, state, marker.type))
-        self.verifications.end(producer_id)
+        if self._verifications is not None:
+            self._verifications.end(producer_id)
 
     def start_verification(
         self,
@@ -363,7 +382,8 @@ class ProducerStateManager:
             is_same = self.published.get(producer_id) is state
             if is_same and state.is_expired(now_ms, expiration_ms):
                 del self.published[producer_id]
-        self.verifications.remove_expired(now_ms, expiration_ms)
+        if self._verifications is not None:
+            self._verifications.remove_expired(now_ms, expiration_ms)
 
     # --- checks ------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INT64_MAX
@@ -50,6 +51,9 @@ OFFSETS_MAX = 2**31 - 1
 RECENT_BATCHES = 256
 """Of this many batches at least, the positions are remembered for tailing readers."""
 
+NO_POSITIONS: Final[dict[int, int]] = {}
+"""Of a segment without so many; nothing is written into it."""
+
 UNKNOWN_TIMESTAMP = -2
 """The time index has not been read yet; -1 says that no record has a timestamp."""
 
@@ -76,7 +80,10 @@ class LogSegment:
         "__weakref__",
         "_bytes_since_index_entry",
         "_files",
+        "_index_bytes",
+        "_indexes",
         "_is_checked",
+        "_is_new",
         "_jitter",
         "_log_file",
         "_older_positions",
@@ -88,14 +95,12 @@ class LogSegment:
         "first_timestamp",
         "index_interval_bytes",
         "max_timestamp",
-        "offset_index",
         "offset_of_max_timestamp",
         "roll_after_timestamp",
         "roll_by_clock",
         "segment_ms",
         "size",
         "size_limit",
-        "time_index",
         "was_used",
     )
 
@@ -114,10 +119,8 @@ class LogSegment:
         self.base_offset = base_offset
         self.created_ms = now_ms
         self._log_file: StorageFile | None = None
-        index_path = segment_path(directory, base_offset, INDEX_SUFFIX)
-        time_path = segment_path(directory, base_offset, TIME_INDEX_SUFFIX)
-        self.offset_index = OffsetIndex(files, index_path, base_offset, is_new=is_new)
-        self.time_index = TimeIndex(files, time_path, base_offset, is_new=is_new)
+        self._indexes: tuple[OffsetIndex, TimeIndex] | None = None
+        self._is_new = is_new
         self._transaction_index: TransactionIndex | None = None
         self._jitter = 0.0
         self._is_checked = is_new
@@ -127,7 +130,7 @@ class LogSegment:
         self.offset_of_max_timestamp = base_offset
         self._bytes_since_index_entry = 0
         self._recent_positions: dict[int, int] = {}
-        self._older_positions: dict[int, int] = {}
+        self._older_positions = NO_POSITIONS
         self.first_timestamp = -1
         self.size = 0
         self.configure(config)
@@ -158,6 +161,27 @@ class LogSegment:
         return self._log_file is not None
 
     @property
+    def offset_index(self) -> OffsetIndex:
+        """Where offsets lie; made at first use."""
+        return (self._indexes or self._make_indexes())[0]
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """From which offsets on times are later; made at first use."""
+        return (self._indexes or self._make_indexes())[1]
+
+    def _make_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        files, directory, base_offset = self._files, self.directory, self.base_offset
+        offsets_path = segment_path(directory, base_offset, INDEX_SUFFIX)
+        times_path = segment_path(directory, base_offset, TIME_INDEX_SUFFIX)
+        offset_index, time_index = self._indexes = (
+            OffsetIndex(files, offsets_path, base_offset, is_new=self._is_new),
+            TimeIndex(files, times_path, base_offset, is_new=self._is_new),
+        )
+        offset_index.max_bytes = time_index.max_bytes = self._index_bytes
+        return self._indexes
+
+    @property
     def transaction_index(self) -> TransactionIndex:
         """The aborted transactions that end here; made at first use."""
         index = self._transaction_index
@@ -178,8 +202,9 @@ class LogSegment:
     def configure(self, config: LogConfig) -> None:
         """Take over changed limits."""
         self.index_interval_bytes = config.index_interval_bytes
-        self.offset_index.max_bytes = config.segment_index_bytes
-        self.time_index.max_bytes = config.segment_index_bytes
+        self._index_bytes = config.segment_index_bytes
+        for index in self._indexes or ():
+            index.max_bytes = config.segment_index_bytes
         self.size_limit = config.segment_bytes
         jitter_ms_max = min(config.segment_jitter_ms, config.segment_ms)
         self.segment_ms = config.segment_ms - int(self._jitter * jitter_ms_max)
@@ -254,8 +279,11 @@ class LogSegment:
 
     def flush_indexes(self) -> None:
         """Bring the index files up to date with what is known of them."""
-        self.offset_index.flush()
-        self.time_index.flush()
+        indexes = self._indexes
+        if indexes is None and self._is_new:
+            indexes = self._make_indexes()  # they have files from now on, be they empty
+        for index in indexes or ():
+            index.flush()
         if self._transaction_index is not None:
             self._transaction_index.flush()
 
@@ -576,7 +604,7 @@ class LogSegment:
         if self._transaction_index is not None:
             self._transaction_index.truncate_to(offset)
         self._recent_positions = {}
-        self._older_positions = {}
+        self._older_positions = NO_POSITIONS
         self._bytes_since_index_entry = 0
         self.size = position
         self.max_timestamp = UNKNOWN_TIMESTAMP
@@ -590,7 +618,7 @@ class LogSegment:
         if self._transaction_index is not None:
             self._transaction_index.reset()
         self._recent_positions = {}
-        self._older_positions = {}
+        self._older_positions = NO_POSITIONS
         self._bytes_since_index_entry = 0
         self.size = 0
         self.max_timestamp = -1
@@ -644,8 +672,9 @@ class LogSegment:
     def relocate(self, directory: str) -> None:
         """The log's folder has another name; open files stay what they are."""
         self.directory = directory
-        self.offset_index.path = segment_path(directory, self.base_offset, INDEX_SUFFIX)
-        self.time_index.path = segment_path(directory, self.base_offset, TIME_INDEX_SUFFIX)
+        if self._indexes is not None:
+            for index, suffix in zip(self._indexes, (INDEX_SUFFIX, TIME_INDEX_SUFFIX), strict=True):
+                index.path = segment_path(directory, self.base_offset, suffix)
         if self._transaction_index is not None:
             self._transaction_index.path = segment_path(
                 directory, self.base_offset, TRANSACTION_INDEX_SUFFIX
