@@ -9,7 +9,8 @@ members (KIP-345); 7 answers the protocol type and may answer no protocol (KIP-5
 gives a reason (KIP-800); 9 tells a static leader that came back to skip assigning
 (KIP-814).
 Departures from Kafka: a member that leaves no one to wait for ends the join phase also
-when it is turned away by group.max.size.
+when it is turned away by group.max.size; a member that names more protocols than a thousand is
+INVALID_REQUEST, for what its group does with all of them it does in one go.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..request.requests import Request
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID = 4
 FIRST_VERSION_WITH_NULLABLE_PROTOCOL = 7
 FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
+PROTOCOLS_MAX = 1000
 
 
 @in_steps
@@ -51,6 +53,8 @@ def handle_join_group(
 def _join_request(request: Request[messages.JoinGroupRequest]) -> Steps[JoinRequest]:
     body = request.body
     version = request.api_version
+    if len(body.protocols) > PROTOCOLS_MAX:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     protocols: dict[str, MemberProtocol] = {}
     for protocol in body.protocols:
         # The name is a key in Kafka's message too: of two with one name the first counts.

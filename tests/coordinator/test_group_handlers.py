@@ -74,6 +74,17 @@ def test_of_two_protocols_of_one_name_the_first_counts(handlers) -> None:
     assert [member.metadata for member in reply.response.members] == [b"first"]
 
 
+@pytest.mark.parametrize(
+    ("count", "code"), [(1000, ErrorCode.NONE), (1001, ErrorCode.INVALID_REQUEST)]
+)
+def test_a_member_may_name_a_thousand_protocols(handlers, count: int, code: ErrorCode) -> None:
+    protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
+    many = [protocol(name=str(number), metadata=b"") for number in range(count)]
+    reply = handlers.send(join_request(protocols=many), 3)
+    handlers.groups.advance(3_000)
+    assert reply.response.error_code == code
+
+
 @versions("0-5")
 def test_sync_hands_out_the_assignment(handlers, version: int) -> None:
     member, joined = handlers.groups.new_member()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from contextlib import suppress
+from unittest.mock import patch
 
 import pytest
 from support.compaction import clean, make_manager, read_committed, read_records
@@ -103,14 +104,14 @@ def outcomes(config: LogConfig) -> tuple[list[list], int, int]:
     log = make_log(config, files)
     seen = [read_records(log)]
     manager = make_manager(log, clock, files=files)
-    original = log.replace_segments
+    original = Log.replace_segments
 
     def replace_and_look(*arguments) -> None:
         original(*arguments)
         seen.append(read_records(log))
 
-    log.replace_segments = replace_and_look  # type: ignore[method-assign]  # to look in between
-    assert clean(manager, clock) is not None
+    with patch.object(Log, "replace_segments", replace_and_look):
+        assert clean(manager, clock) is not None
     return seen, operations, log.log_end_offset
 
 
