@@ -17,7 +17,7 @@ from contextlib import suppress
 from ...common.errors import KafkaError
 from ...common.sentinels import INT64_MAX, NO_PRODUCER_ID
 from ...common.topic_partition import TopicPartition
-from ...protocol.records.batch import LOG_OVERHEAD_BYTES
+from ...protocol.records.batch import LOG_OVERHEAD_BYTES, RecordBatch
 from ..checkpoint.partition_metadata import read_topic_id, write_topic_id
 from ..epoch.epoch_check import rebuild_epochs
 from ..epoch.leader_epoch_file_cache import LeaderEpochFileCache
@@ -37,7 +37,7 @@ from ..producer_state.producer_replay import ProducerReplay
 from ..producer_state.producer_state_manager import ProducerStateManager
 from ..segment.log_segment import OFFSETS_MAX, LogSegment, StagedBatch
 from ..segment.log_segments import LogSegments
-from ..segment.segment_reader import iter_headers, iter_valid_batches, read_batch
+from ..segment.segment_reader import iter_headers, iter_valid_headers, read_batch
 from ..segment.segment_swap import complete_swaps
 from .cut_files import cut_path, keep_tail, remove_old_cuts
 from .transaction_index_check import find_corrupt_transaction_indexes, find_lost_transaction_indexes
@@ -334,21 +334,23 @@ class _LogLoader:
         last_offset_max = segment.base_offset + OFFSETS_MAX
         latest_epoch = self.epochs.latest_epoch
         found: list[StagedBatch] = []
-        for _, batch in iter_valid_batches(file, end):
-            base_offset, epoch = batch.base_offset, batch.partition_leader_epoch
-            last_offset = base_offset + batch.last_offset_delta
+        for chunk, at, header in iter_valid_headers(file, end):
+            base_offset, length, epoch, _, _, _, delta, _, max_timestamp, producer_id, _, _, _ = (
+                header
+            )
+            last_offset = base_offset + delta
             if base_offset < next_offset or last_offset > last_offset_max:
                 break
             if epoch > latest_epoch:
                 self.epochs.assign(epoch, base_offset)
                 latest_epoch = self.epochs.latest_epoch
-            size = batch.batch_length + LOG_OVERHEAD_BYTES
-            found.append((base_offset, last_offset, batch.max_timestamp, size, epoch))
+            size = length + LOG_OVERHEAD_BYTES
+            found.append((base_offset, last_offset, max_timestamp, size, epoch))
             if len(found) == BATCHES_PER_STEP:
                 segment.published(found)
                 found = []
-            if batch.producer_id > NO_PRODUCER_ID:
-                self.replay.take(segment, batch)
+            if producer_id > NO_PRODUCER_ID:
+                self.replay.take(segment, RecordBatch(chunk, at))
             next_offset = last_offset + 1
         segment.published(found)
         is_torn = segment.size < end

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import TypeAlias
 
 from ...common.errors import ErrorCode, KafkaError
 from ...protocol.records.batch import (
+    BATCH_HEADER,
     BATCH_HEADER_BYTES,
     CRC_COVERS_FROM,
     LOG_OVERHEAD_BYTES,
@@ -16,18 +18,27 @@ from ...protocol.records.batch import (
 )
 from ...protocol.records.crc import crc32c
 from ...protocol.records.validation import has_valid_crc
-from ..io.files import StorageFile
+from ..io.files import Buffer, StorageFile
 
 HEADERS_CHUNK_BYTES = 16 * 1024
 """Read at once when only headers matter: an index interval and a few batches more. Of batches so
 large that this holds hardly two of them, no more is read than their headers."""
 
-WHOLE_CHUNK_BYTES = 1024 * 1024
+WHOLE_CHUNK_BYTES = 112 * 1024
+"""One of 128 KB and more the allocator may map and clear anew: that takes longer than to read."""
 
 LENGTH_AT = 8
 """Where in a batch its length stands, and behind it leader epoch and magic."""
 
 _unpack_length_and_magic = Struct(">i4xb").unpack_from
+_unpack_header = BATCH_HEADER.unpack_from
+
+BatchHeaderFields: TypeAlias = tuple[
+    int, int, int, int, int, int, int, int, int, int, int, int, int
+]
+"""The fields of `BATCH_HEADER`, as they follow each other."""
+LENGTH, MAGIC, CRC, LAST_OFFSET_DELTA = 1, 3, 4, 6
+"""Which of them they are."""
 
 
 def iter_headers(file: StorageFile, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
@@ -174,10 +185,23 @@ def read_batch(file: StorageFile, position: int, size: int) -> RecordBatch:
 
 
 def iter_valid_batches(file: StorageFile, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """Whole batches from the start of a file up to the first that is torn or corrupt.
+    """Whole batches from the start of a file, and where they lie; see `iter_valid_headers`."""
+    position = 0
+    for chunk, at, header in iter_valid_headers(file, end):
+        yield position, RecordBatch(chunk, at)
+        position += header[LENGTH] + LOG_OVERHEAD_BYTES
+
+
+def iter_valid_headers(
+    file: StorageFile, end: int
+) -> Iterator[tuple[Buffer, int, BatchHeaderFields]]:
+    """The headers of whole batches from the start of a file up to the first torn or corrupt one.
 
     What a crash may leave at the end of a log is no error here, only the end. All unflushed batches
-    of a broker are read by this when it starts after a crash, so it calls little for each.
+    of a broker are read by this when it starts after a crash, so it makes nothing for each.
+
+    Yields:
+        A buffer, where in it the batch begins, and the fields of `BATCH_HEADER`.
     """
     position, at_least = 0, BATCH_HEADER_BYTES
     while position + BATCH_HEADER_BYTES <= end:
@@ -188,20 +212,20 @@ def iter_valid_batches(file: StorageFile, end: int) -> Iterator[tuple[int, Recor
         view = memoryview(chunk)
         at, at_least = 0, BATCH_HEADER_BYTES
         while at + BATCH_HEADER_BYTES <= chunk_end:
-            batch = RecordBatch(chunk, at)
-            size = batch.batch_length + LOG_OVERHEAD_BYTES
+            header: BatchHeaderFields = _unpack_header(chunk, at)
+            size = header[LENGTH] + LOG_OVERHEAD_BYTES
             if (
-                batch.magic != MAGIC_V2
+                header[MAGIC] != MAGIC_V2
                 or size < BATCH_HEADER_BYTES
-                or batch.last_offset_delta < 0
+                or header[LAST_OFFSET_DELTA] < 0
                 or position + size > end
             ):
                 return
             if at + size > chunk_end:
                 at_least = size
                 break
-            if crc32c(view[at + CRC_COVERS_FROM : at + size]) != batch.crc:
+            if crc32c(view[at + CRC_COVERS_FROM : at + size]) != header[CRC]:
                 return
-            yield position, batch
+            yield chunk, at, header
             at += size
             position += size
