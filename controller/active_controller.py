@@ -29,6 +29,7 @@ from .context import ControllerContext, PartitionAndReplica, Topic
 from .event_queue import Event, Post
 from .feature_levels import enable_features
 from .fenced_store import FencedStore
+from .known_registrations import KnownRegistrations
 from .partitions.leadership_writer import LeadershipWriter, PartitionOf
 from .partitions.partition_state_machine import PartitionStateMachine
 from .partitions.reassignment import Reassignments
@@ -97,6 +98,7 @@ class ActiveController:
             on_deleted=self._deleted,
             keep_pace=keep_pace,
         )
+        self._known_registrations = KnownRegistrations(self.store)
         self.leaderships = LeadershipWriter(context, self.store, keep_pace)
         self.partitions = PartitionStateMachine(
             context, self.leaderships, self.batch, self._allows_unclean, keep_pace
@@ -137,12 +139,19 @@ class ActiveController:
 
         Args:
             restarted: brokers known to have restarted since any controller sent them a
-                request. What they led they lead anew, in the next leader epoch: their logs may
-                have lost what was not yet on disk, and whoever fetches must notice.
+                request. Their logs may have lost what was not yet on disk: others lead what they
+                led, or where all have restarted they themselves, in the next leader epoch, for
+                whoever fetches must notice.
         """
         context = self.context
         store = self.store.store
-        context.live_brokers = await read_live_brokers(store)
+        registered = await read_live_brokers(store)
+        restarted_alone = await self._known_registrations.restarted(registered, restarted)
+        context.live_brokers = {
+            broker_id: broker
+            for broker_id, broker in registered.items()
+            if broker_id not in restarted_alone
+        }
         await enable_features(self.store)
         for topic in await read_topics(store, self.keep_pace):
             context.add_topic(topic)
@@ -161,6 +170,14 @@ class ActiveController:
             sum(len(topic.assignment) for topic in context.topics()),
         )
         await self._finish_what_was_begun()
+        if restarted_alone:
+            logger.info(
+                "brokers %s have restarted, and no controller has dealt with that: others lead "
+                "what they led",
+                sorted(restarted_alone),
+            )
+            await self.brokers.registrations_changed(registered)
+        await self._known_registrations.dealt_with(context.live_brokers)
 
     async def _bring_up(self) -> None:
         """Every replica that is there hears what it is to do, every partition looks for a leader.
@@ -206,6 +223,7 @@ class ActiveController:
     async def brokers_changed(self) -> None:
         """Registrations came, went or changed."""
         await self.brokers.registrations_changed(await read_live_brokers(self.store.store))
+        await self._known_registrations.dealt_with(self.context.live_brokers)
 
     async def topics_changed(self) -> None:
         """Topics were made or marked for deletion by others than this controller."""

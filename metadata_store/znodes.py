@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BROKER_IDS = "/brokers/ids"
 INTER_BROKER_SECRET = "/odradek/inter_broker_secret"
 """By which odradek's brokers know each other; Kafka has no such node."""
+KNOWN_BROKER_EPOCHS = "/odradek/known_broker_epochs"
+"""Which registrations of brokers a controller has dealt with; Kafka has no such node."""
 TOPICS = "/brokers/topics"
 CONFIG = "/config"
 CONFIG_CHANGES = "/config/changes"
@@ -242,6 +244,17 @@ def decode_partition_state(value: Any, partition_epoch: int = 0) -> LeaderAndIsr
 def encode_config(overrides: Mapping[str, str]) -> bytes:
     """`/config/topics/T`, `/config/brokers/N` and all others of the kind."""
     return _dump({"version": 1, "config": dict(overrides)})
+
+
+def encode_known_broker_epochs(epochs: Mapping[int, int]) -> bytes:
+    """`/odradek/known_broker_epochs`."""
+    return _dump({"version": 1, "epochs": dict(epochs)})
+
+
+@_decoder("known broker epochs")
+def decode_known_broker_epochs(value: Any) -> dict[int, int]:
+    """`/odradek/known_broker_epochs`. Raises CorruptNode."""
+    return {int(broker_id): int(epoch) for broker_id, epoch in value["epochs"].items()}
 
 
 @_decoder("configuration")

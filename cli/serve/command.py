@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ANY_PORT = "127.0.0.1:0"
 SWITCH_SECONDS = 0.0002
-"""A thread that imports or opens logs lets the broker's loop have the interpreter after so long.
-Python's 5 ms are waited for after each system call: an answer beside it would take 30."""
+"""A thread that imports lets the broker's loop have the interpreter after so long. Python's 5 ms
+are waited for after each system call: an answer beside it would take 30."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,7 +38,6 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line after `serve`.
     """
     pause_collection()
-    sys.setswitchinterval(SWITCH_SECONDS)
     options = read_options(arguments)
     if options.processes and options.brokers == 1:
         print("odradek serve: --processes needs --brokers N, with two or more.", file=sys.stderr)
@@ -101,7 +100,7 @@ def _serve_for_tests(options: Options) -> int:
     from ...config.definition import ConfigError
     from ...config.listeners import external_settings
 
-    resume_collection()
+    _begin_to_serve()
     refused = {
         "--json needs --ephemeral: its brokers are for tests, and keep nothing": (
             not options.ephemeral
@@ -345,7 +344,7 @@ def _announce(
     """Say that all brokers serve, and start what looks at them."""
     from .service_manager import notify_ready
 
-    resume_collection()
+    _begin_to_serve()
     if metrics:
         print(metrics_line(",".join(each.url for each in metrics)), flush=True)
     print(ready_line(addresses, folder, seconds_since_start()), flush=True)
@@ -432,3 +431,9 @@ def seconds_since_start() -> float:
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started
     except (OSError, ValueError, AttributeError):
         return time.process_time()
+
+
+def _begin_to_serve() -> None:
+    """What a start does not need, and threads that opened logs together would suffer from."""
+    resume_collection()
+    sys.setswitchinterval(SWITCH_SECONDS)

@@ -105,17 +105,65 @@ async def test_a_restart_leads_every_partition_again_in_the_next_epoch(cluster: 
     assert cache.topic_config("orders") == {"retention.ms": "5"}
 
 
-async def test_partitions_led_by_others_are_left_alone(cluster: Cluster) -> None:
+async def test_partitions_led_by_others_stay_theirs_and_who_restarted_leaves_the_isr(
+    cluster: Cluster,
+) -> None:
     async with cluster.store() as others:
         await cluster.register(others, 2)
         async with cluster.running() as controller:
             await controller.create_topics([TopicCreation("t", assignments=[(0, [2, 1])])])
         async with cluster.running():
             (state,) = led(cluster)["t"][:1]
-            assert (state.leader, state.leader_epoch) == (2, 0)
+            assert (state.leader, state.leader_epoch, state.isr) == (2, 1, (2,))
+
+
+async def test_partitions_of_who_is_gone_are_led_by_who_is_there(cluster: Cluster) -> None:
+    async with cluster.store() as others:
+        await cluster.register(others, 2)
+        async with cluster.running() as controller:
+            await controller.create_topics([TopicCreation("t", assignments=[(0, [2, 1])])])
     async with cluster.running():
         (state,) = led(cluster)["t"]
         assert (state.leader, state.leader_epoch, state.isr) == (1, 1, (1,))
+
+
+async def test_others_lead_for_a_broker_that_restarted_while_there_was_no_controller(
+    cluster: Cluster,
+) -> None:
+    """Its log may have lost all that it had, and it would lead in the epoch in which it had it."""
+
+    async def state_of(partition: str) -> tuple[int, int, list[int]]:
+        path = f"/brokers/topics/{partition}/state"
+        async with cluster.store() as reader:
+            (node,) = await reader.get_many([path])
+        state = {} if node is None else json.loads(node.data)
+        return state.get("leader", -1), state.get("leader_epoch", -1), state.get("isr", [])
+
+    async def wait_for(partition: str, *state: object) -> None:
+        with trio.fail_after(30):
+            while await state_of(partition) != state:
+                await trio.sleep(0.01)
+
+    async with cluster.store() as third:
+        await cluster.register(third, 3)
+        async with cluster.store() as second:
+            await cluster.register(second, 2)
+            async with cluster.running() as controller:
+                created = await controller.create_topics(
+                    [
+                        TopicCreation("both", assignments=[(0, [2, 3]), (1, [3, 2])]),
+                        TopicCreation("alone", assignments=[(0, [2])]),
+                    ]
+                )
+                assert [each.error for each in created] == [None, None]
+                await wait_for("both/partitions/0", 2, 0, [2, 3])
+                await wait_for("alone/partitions/0", 2, 0, [2])
+        async with cluster.store() as second:
+            await cluster.register(second, 2)
+            async with cluster.running():
+                await wait_for("both/partitions/0", 3, 1, [3])
+                await wait_for("both/partitions/1", 3, 1, [3])
+                await wait_for("alone/partitions/0", 2, 2, [2])  # nobody else has it
 
 
 async def test_a_partition_without_a_live_replica_in_sync_stays_without_a_leader(
