@@ -142,7 +142,7 @@ async def test_others_lead_for_a_broker_that_restarted_while_there_was_no_contro
     async def wait_for(partition: str, *state: object) -> None:
         with trio.fail_after(30):
             while await state_of(partition) != state:
-                await trio.sleep(0.01)
+                await trio.lowlevel.checkpoint()
 
     async with cluster.store() as third:
         await cluster.register(third, 3)

@@ -152,13 +152,17 @@ class Faults:
         if known != self._registered() or node.broker_id not in known:
             return False
         who = node.broker_id
-        # One that is dead, or back and not registered yet, is known by a session that will end.
+        # One that is dead, or back and not registered yet, is known by a session that will end; one
+        # whose disk fails will not have in the end what it is in sync with.
         staying = {
             each.broker_id
             for each in cluster.nodes
             if each is not node
             and each.broker is not None
             and each.broker.controller.broker_epoch == known.get(each.broker_id)
+            and not (
+                each.files.faults or each.broker.replica_manager.log_manager.directories.has_trouble
+            )
         }
         for held in cluster.store_checker.all_held():
             if held.state is None:
