@@ -24,8 +24,9 @@ HEADERS_CHUNK_BYTES = 16 * 1024
 """Read at once when only headers matter: an index interval and a few batches more. Of batches so
 large that this holds hardly two of them, no more is read than their headers."""
 
-WHOLE_CHUNK_BYTES = 112 * 1024
-"""One of 128 KB and more the allocator may map and clear anew: that takes longer than to read."""
+WHOLE_CHUNK_BYTES = 512 * 1024
+"""A smaller chunk has threads that recover logs hand each other the interpreter more often, and a
+larger one is mapped anew by the allocator, which takes longer than to read it."""
 
 LENGTH_AT = 8
 """Where in a batch its length stands, and behind it leader epoch and magic."""
