@@ -140,6 +140,8 @@ class Dispatcher:
         self.imports_beside = imports_beside
         self._importing: dict[int, list[ClientConnection]] = {}
         """Those that wait for a route, by its key."""
+        self._incomplete: dict[int, Route] = {}
+        """Routes whose handlers could not be imported: each is for one request, the next tries."""
         self._held: list[ClientConnection] | None = None
 
     def hold(self) -> None:
@@ -214,8 +216,6 @@ class Dispatcher:
             route = self._find_route(connection, frame, may_wait=self.imports_beside)
             if route is None:
                 return
-        if not route.is_complete:  # its handler could not be imported: the next request tries
-            self._routes.pop(route_key, None)
         if connection.unanswered and route.api_key != ApiKey.PRODUCE:
             # Kafka handles a connection's requests one by one: this one sees what those
             # before it have staged, and comes after those that wait for replicas.
@@ -488,6 +488,9 @@ class Dispatcher:
             connection.hold()
             self._held.append(connection)
             return None
+        incomplete = self._incomplete.pop(api_key << 16 | api_version, None)
+        if incomplete is not None:
+            return incomplete
         if may_wait:
             self._wait_for_route(connection, frame, registration, api_version)
             return None
@@ -518,13 +521,14 @@ class Dispatcher:
         make = functools.partial(Route, registration, api_version)
         try:
             try:
-                self._routes[key] = await waiting.run_in_thread(make)
+                route = await waiting.run_in_thread(make)
             except RuntimeError:  # the system lets us have no thread
-                self._routes[key] = make()
+                route = make()
         except Exception:
             for connection in self._importing.pop(key):
                 connection.fail(f"{registration.api_key.name} cannot be served")
             raise
+        (self._routes if route.is_complete else self._incomplete)[key] = route
         for connection in self._importing.pop(key):
             if not connection.throttles:
                 connection.release()

@@ -251,8 +251,9 @@ class LogSegment:
         self.roll_after_timestamp = INT64_MAX if timestamp < 0 else timestamp + self.segment_ms
 
     def _append_index_entries(self, last_offset: int, position: int) -> None:
-        is_full = self.offset_index.append(last_offset, position)
-        is_full |= self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        offset_index, time_index = self._indexes or self._make_indexes()
+        is_full = offset_index.append(last_offset, position)
+        is_full |= time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         if is_full:
             self.size_limit = 0  # the next batch begins another segment
 
