@@ -86,7 +86,6 @@ class WorkTurns:
             del self._under_way[work]
             self.steps -= work.steps
             if self._turn_of is work:
-                self._turn_of = None
                 self._call_next()
 
     def _have_ticket(self, work: _Work) -> None:
@@ -94,12 +93,9 @@ class WorkTurns:
         heapq.heappush(self._tickets, work.ticket)
 
     async def _wait_for_turn(self, work: _Work) -> None:
+        work.called = waiting.new_event()
         if self._turn_of is None or self._turn_of is work:
-            self._turn_of = None
-            work.called = waiting.new_event()
             self._call_next()
-        else:
-            work.called = waiting.new_event()
         try:
             if not work.called.is_set():
                 await work.called.wait()
@@ -109,6 +105,7 @@ class WorkTurns:
     def _call_next(self) -> None:
         """Let the next one go on."""
         if not self._under_way:
+            self._turn_of = None
             self._tickets.clear()
         else:
             self._turn_of = chosen = self._choose()

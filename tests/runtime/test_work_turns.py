@@ -37,6 +37,11 @@ class Bench:
         work = self._work(name, steps)
         await self.turns.run(work, lambda: name not in self.gone, is_urgent=is_urgent)
 
+    async def taken_so_many(self, steps: int) -> None:
+        """Until the works have had so many steps together."""
+        while len(self.taken) < steps:
+            await trio.lowlevel.checkpoint()
+
     def ends(self) -> list[str]:
         """The names, in the order of their last steps."""
         return list(dict.fromkeys(reversed(self.taken)))[::-1]
@@ -60,8 +65,7 @@ async def test_a_short_one_is_done_before_those_that_began_before_it(
     async with trio.open_nursery() as nursery:
         for number in range(10):
             nursery.start_soon(bench.run, f"long {number}", 100)
-        while len(bench.taken) < 200:
-            await trio.lowlevel.checkpoint()
+        await bench.taken_so_many(200)
         nursery.start_soon(bench.run, "short", 5)
     first, last = bench.taken.index("short"), len(bench.taken) - bench.taken[::-1].index("short")
     assert last - first <= 2 * 5
@@ -84,8 +88,7 @@ async def test_what_is_urgent_comes_before_all_others(monkeypatch: pytest.Monkey
     async with trio.open_nursery() as nursery:
         for number in range(5):
             nursery.start_soon(bench.run, str(number), 20)
-        while len(bench.taken) < 20:
-            await trio.lowlevel.checkpoint()
+        await bench.taken_so_many(20)
         assert bench.turns.steps >= 5
         began = len(bench.taken)
         nursery.start_soon(lambda: bench.run("urgent", 10, is_urgent=True))
@@ -101,8 +104,7 @@ async def test_what_is_not_wanted_or_broken_off_keeps_nobody_waiting(
         async with trio.open_nursery() as broken_off:
             for number in range(5):
                 broken_off.start_soon(bench.run, f"broken off {number}", 10_000)
-            while len(bench.taken) < 20:
-                await trio.lowlevel.checkpoint()
+            await bench.taken_so_many(20)
             nursery.start_soon(bench.run, "left", 10_000)
             nursery.start_soon(bench.run, "kept", 10)
             await trio.lowlevel.checkpoint()
