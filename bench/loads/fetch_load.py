@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections.abc import Sequence
+from itertools import repeat
 
 from ..cluster import LoadTopic, TargetCluster
 from ..errors import BenchError
@@ -101,11 +103,12 @@ class _PartitionReader:
             self._offset = fetched.next_offset if fetched.next_offset < self._end else 0
 
 
-def session_fetch(partitions: int) -> Load:
-    """A session of many partitions, one of which has a record for each request.
+def session_fetch(partitions: int, busy: int = 1) -> Load:
+    """A session of many partitions, of which some have a record for each request.
 
     Args:
         partitions: of the topic; of a cluster, those that one broker leads count.
+        busy: how many have.
     """
 
     def run(target: BenchTarget, seconds: float) -> Figures:
@@ -114,31 +117,40 @@ def session_fetch(partitions: int) -> Load:
             cluster.topic(partitions) as topic,
             cluster.connect_leader(topic) as wire,
         ):
-            _fill(wire, topic, one_record(SMALL_BYTES), SESSION_BATCHES, 1)
-            session = PolledFetchSession(wire, topic, WAIT_MS_MAX)
-            _read_one_by_one(session, seconds * WARM_UP_SHARE, array("d"), wire)
+            batch = one_record(SMALL_BYTES)
+            _fill(wire, topic, batch, SESSION_BATCHES, 1, busy)
+            session = PolledFetchSession(wire, topic, WAIT_MS_MAX, len(batch), busy)
+            expected = topic.partitions[:busy]
+            _read_one_by_one(session, expected, seconds * WARM_UP_SHARE, array("d"), wire)
             with Measured(target) as measured:
-                _read_one_by_one(session, seconds, measured.latencies, wire)
+                _read_one_by_one(session, expected, seconds, measured.latencies, wire)
         return measured.figures()
 
     about = (
-        f"a fetch session of {partitions} partitions (KIP-227); each Fetch gets one record of one"
-        " of them"
+        f"a fetch session of {partitions} partitions (KIP-227); each Fetch gets one record of "
+        f"{'one' if busy == 1 else f'each of {busy}'} of them"
     )
-    return Load(f"session fetch, {partitions} partitions", about, run)
+    name = f"session fetch, {'' if busy == 1 else f'{busy} of '}{partitions} partitions"
+    return Load(name, about, run)
 
 
 def _read_one_by_one(
-    session: PolledFetchSession, seconds: float, latencies: array[float], wire: Wire
+    session: PolledFetchSession,
+    partitions: Sequence[int],
+    seconds: float,
+    latencies: array[float],
+    wire: Wire,
 ) -> None:
     offset = 0
     deadline = time.perf_counter() + seconds
     while (began := time.perf_counter()) < deadline:
         session.ask(offset)
-        fetched = session.fetched()
+        fetched = session.fetched_of_each()
         latencies.append(time.perf_counter() - began)
-        if (fetched.next_offset, fetched.records) != (offset + 1, 1):
-            raise BenchError(f"{wire.peer} answered Fetch at offset {offset} with another record")
+        if fetched.keys() != set(partitions) or any(
+            (each.next_offset, each.records) != (offset + 1, 1) for each in fetched.values()
+        ):
+            raise BenchError(f"{wire.peer} answered Fetch at offset {offset} with other records")
         offset = (offset + 1) % SESSION_BATCHES
 
 
@@ -202,16 +214,19 @@ class _WakeUps:
 def check_produced(wire: Wire, request: Produce) -> None:
     """Receive the answer to a Produce. Raises: BenchError."""
     answer = wire.receive()
-    code = int.from_bytes(answer[request.error_at : request.error_at + 2], "big", signed=True)
-    if code:
-        raise refused(code, "Produce", wire.peer)
+    for error_at in request.errors_at:
+        code = int.from_bytes(answer[error_at : error_at + 2], "big", signed=True)
+        if code:
+            raise refused(code, "Produce", wire.peer)
 
 
-def _fill(wire: Wire, topic: LoadTopic, batch: bytearray, count: int, depth: int) -> None:
-    """Produce a batch so many times, to all replicas, so that it can be read."""
-    request = Produce(wire, topic, batch, acks=-1)
+def _fill(
+    wire: Wire, topic: LoadTopic, batch: bytearray, count: int, depth: int, partitions: int = 1
+) -> None:
+    """Produce a batch so many times, to all replicas of some partitions, so that it can be read."""
+    request = Produce(wire, topic, batch, acks=-1, partitions=topic.partitions[:partitions])
     latencies = array("d")
-    lane = Lane(wire, request.frame, request.error_at, "Produce")
+    lane = Lane(wire, repeat(request.frame), request.errors_at, "Produce")
     drive([lane], depth, FILL_SECONDS_MAX, latencies, count)
     if len(latencies) < count:
         raise BenchError(f"{wire.peer} did not take {count} batches within {FILL_SECONDS_MAX:g} s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...common.sentinels import FINAL_EPOCH, ZERO_UUID
@@ -45,12 +46,13 @@ class Fetched(NamedTuple):
 
 
 class FetchRequest:
-    """A Fetch of some partitions of one topic, of which partition 0 moves on.
+    """A Fetch of some partitions of one topic, the first of which move on.
 
     Args:
         wire: to the leader.
         topic: what is fetched.
         partitions: those that the request names.
+        moving: so many of them move on, all to the same offset.
         max_wait_ms: how long the broker may wait for records.
         partition_max_bytes: of each partition; 1: one batch.
         session_id: of a fetch session (KIP-227).
@@ -63,6 +65,7 @@ class FetchRequest:
         topic: LoadTopic,
         partitions: tuple[int, ...] = (0,),
         *,
+        moving: int = 1,
         max_wait_ms: int,
         partition_max_bytes: int = PARTITION_BYTES_MAX,
         session_id: int = 0,
@@ -74,12 +77,12 @@ class FetchRequest:
         if self.version >= FIRST_VERSION_OF_IDS and topic.id == ZERO_UUID:
             self.version = FIRST_VERSION_OF_IDS - 1
 
-        def encode(epoch: int, offset: int) -> bytes:
+        def encode(epoch: int, moved: int, offset: int) -> bytes:
             request = messages.FetchRequest
             named = [
                 request.FetchPartition(
                     partition=each,
-                    fetch_offset=offset if each == 0 else 0,
+                    fetch_offset=offset if each == moved else 0,
                     partition_max_bytes=partition_max_bytes,
                 )
                 for each in partitions
@@ -94,14 +97,17 @@ class FetchRequest:
             )
             return frame_of(whole, self.version)
 
-        self.frame = bytearray(encode(session_epoch, 0))
+        self.frame = bytearray(encode(session_epoch, 0, 0))
         self._wire = wire
-        self._offset_at = place_of(lambda offset: encode(session_epoch, offset))
-        self._epoch_at = place_of(lambda epoch: encode(epoch, 0)) if in_session else None
+        self._offsets_at = [
+            place_of(partial(encode, session_epoch, each)) for each in partitions[:moving]
+        ]
+        self._epoch_at = place_of(lambda epoch: encode(epoch, 0, 0)) if in_session else None
 
     def move(self, offset: int, session_epoch: int | None = None) -> bytearray:
-        """The request for partition 0 from another offset on; returns its bytes."""
-        _pack_offset(self.frame, self._offset_at, offset)
+        """The request for what moves from another offset on; returns its bytes."""
+        for offset_at in self._offsets_at:
+            _pack_offset(self.frame, offset_at, offset)
         if session_epoch is not None and self._epoch_at is not None:
             _pack_epoch(self.frame, self._epoch_at, session_epoch)
         return self.frame
@@ -122,28 +128,39 @@ class FetchRequest:
 
     def fetched(self) -> Fetched:
         """Receive an answer, and tell what it has of partition 0. Raises: BenchError."""
-        for topic in self.answer().responses:
-            for partition in topic.partitions:
-                if partition.partition_index == 0 and partition.records:
-                    return _counted(partition.records)
-        return Fetched(None, 0, 0)
+        return self.fetched_of_each().get(0, Fetched(None, 0, 0))
+
+    def fetched_of_each(self) -> dict[int, Fetched]:
+        """Receive an answer, and what it has of partitions with records. Raises: BenchError."""
+        return {
+            partition.partition_index: _counted(partition.records)
+            for topic in self.answer().responses
+            for partition in topic.partitions
+            if partition.records
+        }
 
 
 class PolledFetchSession:
-    """A fetch session of a topic's partitions (KIP-227), of which partition 0 is busy.
+    """A fetch session of a topic's partitions (KIP-227), the first of which are busy.
 
     Args:
         wire: to the leader.
         topic: all its partitions are in the session.
         max_wait_ms: how long the broker may wait for records, once the session is there.
-        partition_max_bytes: of each partition; 1: one batch.
+        partition_max_bytes: of each partition; 1: one batch, of the first that has any.
+        busy: how many partitions are.
 
     Raises:
         BenchError: the broker gives no session.
     """
 
     def __init__(
-        self, wire: Wire, topic: LoadTopic, max_wait_ms: int, partition_max_bytes: int = 1
+        self,
+        wire: Wire,
+        topic: LoadTopic,
+        max_wait_ms: int,
+        partition_max_bytes: int = 1,
+        busy: int = 1,
     ) -> None:
         first = FetchRequest(
             wire,
@@ -164,6 +181,8 @@ class PolledFetchSession:
         self._request = FetchRequest(
             wire,
             topic,
+            topic.partitions[:busy],
+            moving=busy,
             max_wait_ms=max_wait_ms,
             partition_max_bytes=partition_max_bytes,
             session_id=session_id,
@@ -171,13 +190,17 @@ class PolledFetchSession:
         )
 
     def ask(self, offset: int) -> None:
-        """Ask for what the session's partitions have, partition 0's from `offset` on."""
+        """Ask for what the session's partitions have, the busy ones' from `offset` on."""
         self._epoch = self._epoch % 0x7FFFFFFF + 1
         self._wire.send(self._request.move(offset, self._epoch))
 
     def fetched(self) -> Fetched:
         """Receive the answer, and tell what it has of partition 0. Raises: BenchError."""
         return self._request.fetched()
+
+    def fetched_of_each(self) -> dict[int, Fetched]:
+        """Receive the answer, and what it has of partitions with records. Raises: BenchError."""
+        return self._request.fetched_of_each()
 
 
 def _counted(records: memoryview) -> Fetched:

@@ -10,6 +10,7 @@ import uuid
 from array import array
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import repeat
 from typing import Any
 
 from ...common.errors import ErrorCode
@@ -105,13 +106,17 @@ def _classic_lanes(wires: list[Wire], group: str, topic: LoadTopic, ids: list[st
     return [
         Lane(
             wire,
-            frame_of(
-                request(
-                    group_id=group, generation_id=answer.generation_id, member_id=answer.member_id
-                ),
-                beat,
+            repeat(
+                frame_of(
+                    request(
+                        group_id=group,
+                        generation_id=answer.generation_id,
+                        member_id=answer.member_id,
+                    ),
+                    beat,
+                )
             ),
-            error_at,
+            (error_at,),
             "Heartbeat",
         )
         for wire, answer in zip(wires, joined, strict=True)
@@ -263,6 +268,11 @@ def _consumer_lanes(wires: list[Wire], group: str, topic: LoadTopic, ids: list[s
     response = messages.ConsumerGroupHeartbeatResponse
     error_at = place_of(lambda code: answer_bytes(response(error_code=code), version))
     return [
-        Lane(each.wire, frame_of(each.request(), version), error_at, "ConsumerGroupHeartbeat")
+        Lane(
+            each.wire,
+            repeat(frame_of(each.request(), version)),
+            (error_at,),
+            "ConsumerGroupHeartbeat",
+        )
         for each in members
     ]

@@ -6,13 +6,21 @@ from ..run import own_broker
 from .fetch_load import bulk_fetch, fetch_wake_up, session_fetch
 from .group_load import classic_heartbeats, consumer_heartbeats
 from .load import Load
-from .produce_load import bulk_produce, small_produce
+from .produce_load import (
+    bulk_produce,
+    idempotent_produce,
+    produce_in_turn,
+    produce_to,
+    small_produce,
+)
 from .round_trip_load import confluent_round_trip, kafka_python_round_trip
 from .transaction_load import transactions
 
 __all__ = ["LOADS", "Load", "load_named"]
 
 PARTITIONS_MANY = 1000
+PARTITIONS_SOME = (3, 12, 50)
+PARTITIONS_IN_TURN = 12
 IDLE_CONNECTIONS = 256
 
 LOADS: tuple[Load, ...] = (
@@ -21,9 +29,13 @@ LOADS: tuple[Load, ...] = (
     small_produce(16, 1),
     small_produce(4, 8),
     small_produce(16, 1, idle=IDLE_CONNECTIONS),
+    *map(produce_to, PARTITIONS_SOME),
+    produce_in_turn(PARTITIONS_IN_TURN),
+    idempotent_produce(),
     *(bulk_produce(value_bytes, acks) for value_bytes in (100, 1000) for acks in (1, -1)),
     *(bulk_fetch(value_bytes) for value_bytes in (100, 1000)),
     session_fetch(PARTITIONS_MANY),
+    *(session_fetch(PARTITIONS_MANY, busy) for busy in PARTITIONS_SOME),
     fetch_wake_up(),
     fetch_wake_up(PARTITIONS_MANY),
     classic_heartbeats(),

@@ -12,7 +12,8 @@ import struct
 import time
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ..errors import BenchError
@@ -28,22 +29,24 @@ _now = time.perf_counter
 
 
 class Lane:
-    """One connection that sends the same request again and again.
+    """One connection that sends one request after another.
 
     Args:
         wire: the connection.
-        frame: the request.
-        error_at: where the error code stands in an answer, without the answer's length.
+        frames: the requests, without an end.
+        errors_at: where error codes stand in each answer, without the answer's length, ascending.
         what: the API's name, for errors.
     """
 
-    __slots__ = ("error_at", "frame", "rest", "sent", "socket", "what", "wire")
+    __slots__ = ("errors_at", "frames", "rest", "sent", "socket", "what", "wire")
 
-    def __init__(self, wire: Wire, frame: bytes, error_at: int, what: str) -> None:
+    def __init__(
+        self, wire: Wire, frames: Iterator[bytes], errors_at: Sequence[int], what: str
+    ) -> None:
         self.wire = wire
         self.socket = wire.socket
-        self.frame = frame
-        self.error_at = error_at
+        self.frames = frames
+        self.errors_at = errors_at
         self.what = what
         self.sent: deque[float] = deque()
         self.rest = b""
@@ -52,7 +55,8 @@ class Lane:
         """Send so many requests, at once."""
         self.sent.extend([_now()] * count)
         try:
-            self.socket.sendall(self.frame * count if count > 1 else self.frame)
+            frames = self.frames
+            self.socket.sendall(b"".join(islice(frames, count)) if count > 1 else next(frames))
         except OSError as error:
             raise self.wire.broken(error) from error
 
@@ -71,17 +75,18 @@ class Lane:
             raise self.wire.broken(None)
         if self.rest:
             data = self.rest + data
-        position, end, answered = 0, len(data), 0
+        position, end, answered, errors_at = 0, len(data), 0, self.errors_at
         while end - position >= 4:
             (size,) = _unpack_length(data, position)
-            if size < self.error_at + 2:
+            if size < errors_at[-1] + 2:
                 raise BenchError(f"{self.wire.peer} answered {self.what} with {size} bytes")
             if size > end - position - 4:
                 self.wire.check_size(size)
                 break
-            (code,) = _unpack_error(data, position + 4 + self.error_at)
-            if code:
-                raise refused(code, self.what, self.wire.peer)
+            for error_at in errors_at:
+                (code,) = _unpack_error(data, position + 4 + error_at)
+                if code:
+                    raise refused(code, self.what, self.wire.peer)
             if not self.sent:
                 raise BenchError(f"{self.wire.peer} sent more answers than there were requests")
             latencies.append(now - self.sent.popleft())

@@ -10,6 +10,7 @@ import threading
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -118,7 +119,7 @@ def lanes_to(server: CountingServer, count: int) -> Iterator[list[Lane]]:
             stack.enter_context(Wire("127.0.0.1", server.port, None, ApiVersionRanges({})))
             for _ in range(count)
         ]
-        yield [Lane(wire, FRAME, ERROR_AT, "Nothing") for wire in wires]
+        yield [Lane(wire, repeat(FRAME), (ERROR_AT,), "Nothing") for wire in wires]
 
 
 @pytest.mark.parametrize(("connections", "depth"), [(1, 1), (1, 8), (3, 1), (4, 5)])

@@ -95,7 +95,11 @@ def test_figures_hang_together_and_nothing_is_left(load: Load, target: BenchTarg
         ("Produce, 16 connections", "Produce", 16),
         ("Produce, 4 connections x 8 in flight", "Produce", 32),
         ("bulk produce 1 KB, acks=all", "Produce", 5),
+        ("Produce, 16 connections, 12 partitions a request", "Produce", 16),
+        ("Produce, 16 connections, 12 partitions in turn", "Produce", 16),
+        ("Produce, 16 connections, idempotent", "Produce", 16),
         ("session fetch, 1000 partitions", "Fetch", 1),
+        ("session fetch, 12 of 1000 partitions", "Fetch", 1),
         ("fetch wake-up", "Produce", 0),
         ("fetch wake-up", "Fetch", 1),
         ("heartbeats, classic group", "Heartbeat", 16),
@@ -116,6 +120,29 @@ def test_bulk_rates_count_records_and_bytes(target: BenchTarget) -> None:
     for load in ("bulk produce 1 KB, acks=1", "bulk fetch 1 KB"):
         figures = load_named(load).run(target, SECONDS)
         assert 1000 < figures["mb_s"] * 1e6 / figures["rate"] < 1040
+
+
+def written(broker: BrokerProcess) -> float:
+    """How many records the broker has appended."""
+    name = "kafka_server_brokertopicmetrics_messagesin_total"
+    return sum(scrape(broker.metrics_urls[0]).all_of(name).values())
+
+
+@pytest.mark.parametrize(
+    ("load", "each"),
+    [
+        ("Produce, 16 connections", 1),
+        ("Produce, 16 connections, 3 partitions a request", 3),
+        ("Produce, 16 connections, 12 partitions in turn", 1),
+        ("Produce, 16 connections, idempotent", 1),
+    ],
+)
+def test_each_request_writes_a_record_to_each_of_its_partitions(
+    broker: BrokerProcess, target: BenchTarget, cold: None, load: str, each: int
+) -> None:
+    before = written(broker)
+    requests = load_named(load).run(target, SECONDS)["requests"]
+    assert written(broker) - before == (requests + 16) * each
 
 
 def test_figures_of_a_process_need_its_number(broker: BrokerProcess) -> None:

@@ -13,6 +13,7 @@ from odradek.client.network.api_version_ranges import ApiVersionRanges
 from odradek.protocol import messages
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.records import RecordBatch, iter_records
+from odradek.protocol.records.validation import has_valid_crc
 
 TOPIC = LoadTopic("some-topic", b"0123456789abcdef", (0, 1, 2), "127.0.0.1", 1)
 PRODUCE, FETCH = 0, 1
@@ -49,7 +50,50 @@ def test_produce_names_its_topic_and_finds_the_error(version: int) -> None:
         name=TOPIC.name, topic_id=TOPIC.id, partition_responses=[partition]
     )
     answer = answer_bytes(response(responses=[of_topic]), version)
-    assert int.from_bytes(answer[prepared.error_at :][:2], "big") == 87
+    (error_at,) = prepared.errors_at
+    assert int.from_bytes(answer[error_at:][:2], "big") == 87
+
+
+@pytest.mark.parametrize("version", messages.ProduceRequest.versions)
+def test_produce_to_several_partitions_finds_each_error(version: int) -> None:
+    prepared = Produce(
+        Versions(PRODUCE, version), TOPIC, one_record(9), partitions=TOPIC.partitions
+    )
+    _, _, position = read_request_header(prepared.frame[4:])
+    decoded, _ = messages.ProduceRequest.decoder(version)(prepared.frame[4:], position)
+    assert [each.index for each in decoded.topic_data[0].partition_data] == [0, 1, 2]
+    response = messages.ProduceResponse
+    partitions = [
+        response.PartitionProduceResponse(index=each, error_code=80 + each, base_offset=-1)
+        for each in TOPIC.partitions
+    ]
+    of_topic = response.TopicProduceResponse(
+        name=TOPIC.name, topic_id=TOPIC.id, partition_responses=partitions
+    )
+    answer = answer_bytes(response(responses=[of_topic]), version)
+    found = [int.from_bytes(answer[at:][:2], "big") for at in prepared.errors_at]
+    assert found == [80, 81, 82]
+
+
+def test_idempotent_requests_count_up_and_have_their_checksums() -> None:
+    batch = one_record(100, producer_id=7, producer_epoch=2)
+    prepared = Produce(Versions(PRODUCE, 9), TOPIC, batch, acks=-1)
+    for sequence, frame in zip(range(3), prepared.in_sequence(batch), strict=False):
+        _, _, position = read_request_header(frame[4:])
+        decoded, _ = messages.ProduceRequest.decoder(9)(frame[4:], position)
+        found = RecordBatch(decoded.topic_data[0].partition_data[0].records, 0)
+        assert (found.producer_id, found.producer_epoch, found.base_sequence) == (7, 2, sequence)
+        assert has_valid_crc(found)
+
+
+@pytest.mark.parametrize("version", [v for v in messages.FetchRequest.versions if v >= 7])
+def test_fetch_of_several_partitions_moves_all_that_are_busy(version: int) -> None:
+    wire = Versions(FETCH, version)
+    request = FetchRequest(wire, TOPIC, TOPIC.partitions, moving=2, max_wait_ms=5)
+    frame = bytes(request.move(77))
+    _, _, position = read_request_header(frame[4:])
+    decoded, _ = messages.FetchRequest.decoder(version)(frame[4:], position)
+    assert [each.fetch_offset for each in decoded.topics[0].partitions] == [77, 77, 0]
 
 
 @pytest.mark.parametrize("version", [v for v in messages.FetchRequest.versions if v >= 7])

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from .compared import report
-from .compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
+from .compared.loads import GUARDED, ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
 from .compared.loads.load import ComparedLoad, Tools
 from .compared.makes import ApacheKafka, Kfake, Odradek
 from .compared.peers import Peer
@@ -55,12 +55,14 @@ class Stage(NamedTuple):
         starts: how often each is started.
         start_name: of the row that tells how that went.
         groups: loads that run in all rounds before the next group's.
+        guarded: whether ACLs decide who may do what.
     """
 
     brokers: int
     starts: int
     start_name: str
     groups: list[list[ComparedLoad]]
+    guarded: bool = False
 
 
 def main() -> int:
@@ -94,7 +96,7 @@ def measured(options: argparse.Namespace, console: Console) -> ComparedRun:
         for stage in stages
         for group in stage.groups
         for load in group
-        for name in chosen * options.rounds
+        for name in (_guarded(chosen) if stage.guarded else chosen) * options.rounds
     ]
     tools = Tools(build_go("load", HERE / "load"), kafka_jars(), options.seconds, options.scale)
     kfake = build_go("kfake", HERE / "compared" / "kfake")
@@ -104,11 +106,12 @@ def measured(options: argparse.Namespace, console: Console) -> ComparedRun:
         try:
             for stage in stages:
                 peers: list[Peer] = [
-                    Odradek(stage.brokers),
-                    ApacheKafka(tools.jars, stage.brokers),
+                    Odradek(stage.brokers, guarded=stage.guarded),
+                    ApacheKafka(tools.jars, stage.brokers, guarded=stage.guarded),
                     Kfake(kfake, stage.brokers),
                 ]
-                selected = [peer for peer in peers if peer.name in chosen]
+                names = _guarded(chosen) if stage.guarded else chosen
+                selected = [peer for peer in peers if peer.name in names]
                 run_stage(stage, selected, turns, shown, options.rounds)
         except KeyboardInterrupt:
             shown.say("interrupted; here is what was measured so far")
@@ -146,15 +149,23 @@ def run_stage(stage: Stage, peers: Sequence[Peer], turns: Turns, shown: Shown, r
             turns.run(group, running, rounds)
 
 
+def _guarded(names: Sequence[str]) -> list[str]:
+    """Those of the peers that have ACLs."""
+    return [name for name in names if name != Kfake.name]
+
+
 def _stages(options: argparse.Namespace) -> list[Stage]:
     def chosen(loads: Sequence[ComparedLoad]) -> list[ComparedLoad]:
         return [load for load in loads if re.search(options.only, load.name)]
 
     one = [group for group in (chosen(ONE_BROKER), chosen(SPARK)) if group]
+    guarded = [group for group in (chosen(GUARDED),) if group]
     three = [group for group in (chosen(THREE_BROKERS),) if group]
     stages = []
-    if one or not three:
+    if one or not (guarded or three):
         stages.append(Stage(1, options.starts, "start", one))
+    if guarded:
+        stages.append(Stage(1, 1, "with ACLs, start", guarded, guarded=True))
     if three:
         stages.append(Stage(3, 1, "three brokers, start", three))
     return stages

@@ -16,7 +16,13 @@ from odradek.tools.benchmarks.compared.goals import (
     Verdict,
     judged,
 )
-from odradek.tools.benchmarks.compared.loads import ONE_BROKER, SPARK, THREE_BROKERS, warm_ups
+from odradek.tools.benchmarks.compared.loads import (
+    GUARDED,
+    ONE_BROKER,
+    SPARK,
+    THREE_BROKERS,
+    warm_ups,
+)
 from odradek.tools.benchmarks.compared.report import UNITS, show, show_changes, show_goals
 
 FASTER = Goal("a", "rate", KAFKA, 2.5)
@@ -75,14 +81,14 @@ def test_a_load_that_did_not_run_is_not_judged() -> None:
 
 
 def test_every_goal_is_about_a_load_that_runs() -> None:
-    names = {load.name for load in (*ONE_BROKER, *SPARK, *THREE_BROKERS)} | {"start"}
+    names = {load.name for load in (*ONE_BROKER, *GUARDED, *SPARK, *THREE_BROKERS)} | {"start"}
     assert {goal.load for goal in GOALS} <= names
     assert {goal.figure for goal in GOALS} <= set(UNITS)
     assert {goal.peer for goal in GOALS} == {KAFKA, KFAKE, ITSELF}
 
 
 def test_loads_have_names_of_their_own() -> None:
-    names = [load.name for load in (*ONE_BROKER, *SPARK, *THREE_BROKERS)]
+    names = [load.name for load in (*ONE_BROKER, *GUARDED, *SPARK, *THREE_BROKERS)]
     assert len(names) == len(set(names))
 
 
@@ -95,7 +101,7 @@ def test_peers_are_warmed_up_by_the_kind_of_what_is_requested() -> None:
     assert named("Produce,") == [small]
     assert named("ConsumerPerformance 1 KB") == [small, "ConsumerPerformance 100 B, none"]
     assert named("P") == [small, "ProducerPerformance 100 B, acks=1, none"]
-    assert named("three brokers") == [load.name for load in THREE_BROKERS]
+    assert named("three brokers") == ["three brokers, ProducerPerformance 1 KB, acks=all"]
     assert warm_ups(SPARK) == []
 
 

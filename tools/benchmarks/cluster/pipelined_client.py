@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from array import array
+from itertools import repeat
 from pathlib import Path
 
 from ....bench.errors import BenchError
@@ -36,7 +37,7 @@ def main() -> None:
     wires = [first]
     for _ in range(options.connections - 1):
         wires.append(Wire(first.host, first.port, versions=first.versions))
-    lanes = [Lane(wire, frame, options.error_at, "a prepared request") for wire in wires]
+    lanes = [Lane(wire, repeat(frame), (options.error_at,), "a prepared request") for wire in wires]
     try:
         warmed_up, latencies = array("d"), array("d")
         drive(lanes, options.depth, WARM_UP_SECONDS, warmed_up)

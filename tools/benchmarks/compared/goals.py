@@ -56,6 +56,11 @@ class Verdict(NamedTuple):
         )
 
 
+def _many(load: str) -> list[Goal]:
+    """Of what leaves the commonest way: several partitions, several active ones of a session."""
+    return [Goal(load, "rate", KAFKA, 1.5), Goal(load, "cpu_us", KAFKA, 0.5, at_most=True)]
+
+
 def _produced(load: str) -> list[Goal]:
     return [
         Goal(load, "rate", KAFKA, 1.0),
@@ -107,6 +112,31 @@ GOALS = [
     Goal("start", "ready_s", KAFKA, 0.1, at_most=True, floor=0.13),
     Goal("start", "memory_mb", KAFKA, 0.12, at_most=True),
     Goal("memory after 1 GB produced", "memory_mb", ITSELF, 80, at_most=True),
+    *(
+        goal
+        for count in (3, 12, 50)
+        for load in (
+            f"Produce, 16 connections, {count} partitions a request",
+            f"session fetch, {count} of 1000 partitions",
+        )
+        for goal in _many(load)
+    ),
+    *(
+        goal
+        for load in (
+            "Produce, 16 connections, 12 partitions in turn",
+            "Produce, 16 connections, idempotent",
+            "Produce, 16 connections, ACLs and a quota",
+            "session fetch, 1000 partitions",
+            "transactions of 100 records",
+        )
+        for goal in _many(load)
+    ),
+    Goal("three brokers, ProducerPerformance 1 KB, acks=all", "rate", KAFKA, 1.5),
+    Goal("three brokers, ProducerPerformance 1 KB, acks=all", "p99_ms", KAFKA, 0.7, at_most=True),
+    Goal("three brokers, transactions of 100 records", "rate", KAFKA, 2.0),
+    Goal("three brokers, heartbeats, classic group", "rate", KAFKA, 1.2),
+    Goal("three brokers, heartbeats, consumer group", "rate", KAFKA, 1.2),
     Goal("5000 idle connections", "kb_each", ITSELF, 20, at_most=True),
     Goal("5000 idle connections", "busy_loss", ITSELF, 0.1, at_most=True),
 ]

@@ -14,13 +14,33 @@ KAFKA_HEAP = "1g"
 KAFKA_CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 
 
+ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""ACLs decide who may do what; what has none is open to everybody."""
+
+
 class Odradek(Peer):
-    """This checkout's broker, as anybody starts it; of a cluster, each is a process."""
+    """This checkout's broker, as anybody starts it; of a cluster, each is a process.
+
+    Args:
+        brokers: how many.
+        guarded: whether ACLs decide who may do what.
+    """
 
     name = "odradek"
 
+    def __init__(self, brokers: int = 1, *, guarded: bool = False) -> None:
+        super().__init__(brokers)
+        self._settings = {"default.replication.factor": str(brokers)}
+        if guarded:
+            self._settings |= ACLS
+
     def commands(self) -> Sequence[list[str]]:
         serve = [str(Path(sys.executable).with_name("odradek")), "serve"]
+        for key, value in self._settings.items():
+            serve += ["-o", f"{key}={value}"]
         if len(self.ports) == 1:
             return [[*serve, "--listen", self.address, "--data-dir", str(self.folder / "data")]]
         shared = self.folder / "shared"
@@ -40,12 +60,14 @@ class ApacheKafka(Peer):
     Args:
         jars: the folder with its jars.
         brokers: how many.
+        guarded: whether ACLs decide who may do what.
     """
 
     name = "Apache Kafka"
 
-    def __init__(self, jars: Path, brokers: int = 1) -> None:
+    def __init__(self, jars: Path, brokers: int = 1, *, guarded: bool = False) -> None:
         super().__init__(brokers)
+        self._settings = ACLS if guarded else {}
         self._class_path = f"{jars}/*"
         (controller,) = free_ports(1)
         self._files = [
@@ -76,6 +98,8 @@ class ApacheKafka(Peer):
             "transaction.state.log.min.isr": "1",
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": "1",
+            "default.replication.factor": replicas,
+            **self._settings,
         }
         if number == 1:
             settings["process.roles"] = "broker,controller"

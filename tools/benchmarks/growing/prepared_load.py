@@ -15,7 +15,6 @@ import struct
 import sys
 import time
 from array import array
-from collections.abc import Iterator
 from pathlib import Path
 
 from ....bench.errors import BenchError
@@ -23,28 +22,6 @@ from ....bench.loads.wire import Wire, wire_to
 from ....bench.run.driver import Lane, drive
 
 LENGTH = struct.Struct(">i")
-
-
-class TakingTurns(Lane):
-    """A connection that sends the next of the frames that it shares with others.
-
-    Args:
-        wire: the connection.
-        frames: the requests, without an end.
-        error_at: where an answer has its error code, counted from behind its length.
-    """
-
-    __slots__ = ("_frames",)
-
-    def __init__(self, wire: Wire, frames: Iterator[bytes], error_at: int) -> None:
-        super().__init__(wire, b"", error_at, "a prepared request")
-        self._frames = frames
-
-    def send(self, count: int) -> None:
-        """Send so many requests."""
-        for _ in range(count):
-            self.frame = next(self._frames)
-            super().send(1)
 
 
 def split(content: bytes) -> list[bytes]:
@@ -66,7 +43,7 @@ def run(address: str, frames: list[bytes], connections: int, error_at: int, seco
     first = wire_to(address)
     others = (Wire(first.host, first.port, versions=first.versions) for _ in range(connections - 1))
     turns = itertools.cycle(frames)
-    lanes = [TakingTurns(wire, turns, error_at) for wire in (first, *others)]
+    lanes = [Lane(wire, turns, (error_at,), "a prepared request") for wire in (first, *others)]
     drive(lanes, 1, 0, array("d"))
     print("ready", flush=True)
     sys.stdin.readline()

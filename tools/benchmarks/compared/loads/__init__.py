@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .load import ComparedLoad
-from .of_bench import LOAD_NAMES, bench_load
+from .of_bench import LOAD_NAMES, OF_THREE_BROKERS, bench_load
 from .performance import (
     ACKS,
     COMPRESSIONS,
@@ -21,7 +21,7 @@ from .performance import (
     three_brokers,
 )
 from .round_trips import confluent_round_trip, kafka_python_round_trip
-from .small_produce import idle_connections_cost, small_produce
+from .small_produce import guarded_produce, idle_connections_cost, small_produce
 from .spark_count import spark_count
 
 PARTITIONS_MANY = 1000
@@ -46,9 +46,11 @@ ONE_BROKER = [
     memory_after_a_gigabyte(),
     idle_connections_cost(5000),
 ]
+GUARDED = [guarded_produce()]
+"""Of brokers that look at ACLs."""
 SPARK = [spark_count()]
 """After the others, for Spark is a guest that takes memory."""
-THREE_BROKERS = [three_brokers()]
+THREE_BROKERS = [three_brokers(), *(bench_load(name, 3) for name in OF_THREE_BROKERS)]
 
 
 def warm_ups(loads: Sequence[ComparedLoad]) -> list[ComparedLoad]:
@@ -59,7 +61,7 @@ def warm_ups(loads: Sequence[ComparedLoad]) -> list[ComparedLoad]:
     """
     names = {load.name for load in loads}
     if names & {load.name for load in THREE_BROKERS}:
-        return [load for load in THREE_BROKERS if load.name in names]
+        return [load for load in THREE_BROKERS if load.name in names][:1]
     if names <= {load.name for load in SPARK}:
         return []
     tools = [

@@ -110,10 +110,11 @@ def produced(
         *(f"acks={acks}", f"compression.type={compression}"),
     )
     cpu = peer.cpu_seconds() - before
-    found = re.search(rf"^{records} records sent, ([\d.]+) records/sec", output, re.MULTILINE)
+    said = rf"^{records} records sent, ([\d.]+) records/sec.* ([\d.]+) ms 99th"
+    found = re.search(said, output, re.MULTILINE)
     if found is None:
         raise Failed(f"ProducerPerformance said: {output.strip()[-500:]}")
-    return {"rate": float(found[1]), "cpu_us": cpu / records * 1e6}
+    return {"rate": float(found[1]), "cpu_us": cpu / records * 1e6, "p99_ms": float(found[2])}
 
 
 def _consumed(

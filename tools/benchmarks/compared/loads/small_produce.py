@@ -5,14 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from .....bench.loads.wire import Wire, wire_to
+from .....common.acl import Operation, Permission, ResourceType
+from .....common.errors import ErrorCode
+from .....protocol import messages
 from ..peers import Failed, Peer
 from ..ports import brokers_known
 from .load import ComparedLoad, Figures, Tools, fresh_topic, output_of
 
 API_VERSIONS_REQUEST = bytes.fromhex("0000000a001200000000002affff")
 BUSY_CONNECTIONS = 16
+LOADER_CLIENT_ID = "load"
+WIDE_BYTE_RATE = 1e12
+"""Nobody reaches it, and each request is measured all the same."""
 LOADER_SECONDS_MORE = 60.0
 
 
@@ -27,6 +35,55 @@ def small_produce(connections: int, depth: int, idle: int = 0) -> ComparedLoad:
     name = f"Produce, {flight}"
     name += f" x {depth} in flight" if depth > 1 else ""
     return ComparedLoad(name + (f", {idle} idle ones" if idle else ""), run)
+
+
+def guarded_produce() -> ComparedLoad:
+    """The same on 16 connections, to a topic that an ACL grants and under a quota that is wide."""
+
+    def run(peer: Peer, tools: Tools) -> Figures:
+        with (
+            fresh_topic(peer) as topic,
+            wire_to(f"127.0.0.1:{peer.ports[0]}") as wire,
+            _grant_and_quota(wire, topic),
+        ):
+            return _loaded(peer, tools, topic, BUSY_CONNECTIONS, 1)
+
+    return ComparedLoad(f"Produce, {BUSY_CONNECTIONS} connections, ACLs and a quota", run)
+
+
+@contextlib.contextmanager
+def _grant_and_quota(wire: Wire, topic: str) -> Iterator[None]:
+    """Everybody may do all with a topic, and the loader has a quota. Raises Failed."""
+    grant = {
+        "resource_type": ResourceType.TOPIC,
+        "principal": "User:*",
+        "host": "*",
+        "operation": Operation.ALL,
+        "permission_type": Permission.ALLOW,
+    }
+    quota = messages.AlterClientQuotasRequest
+
+    def alter_quota(*, remove: bool) -> None:
+        operation = quota.OpData(key="producer_byte_rate", value=WIDE_BYTE_RATE, remove=remove)
+        entity = quota.EntityData(entity_type="client-id", entity_name=LOADER_CLIENT_ID)
+        _require(
+            wire.ask(quota(entries=[quota.EntryData(entity=[entity], ops=[operation])])).entries
+        )
+
+    acls = messages.CreateAclsRequest
+    _require(wire.ask(acls(creations=[acls.AclCreation(resource_name=topic, **grant)])).results)
+    alter_quota(remove=False)
+    try:
+        yield
+    finally:
+        alter_quota(remove=True)
+
+
+def _require(results: Sequence[Any]) -> None:
+    """Raises Failed for an answer of an admin request that is an error."""
+    for each in results:
+        if each.error_code:
+            raise Failed(f"refused with {ErrorCode(each.error_code).name}: {each.error_message}")
 
 
 def idle_connections_cost(count: int) -> ComparedLoad:
