@@ -150,6 +150,7 @@ class Broker:
             self.registered_brokers,
             self._tls,
             self._sasl,
+            lambda host, port: self.server.connect(host, port),
         )
         self.channels = ChannelManager(
             config.inter_broker_listener_name,

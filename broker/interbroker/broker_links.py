@@ -38,9 +38,10 @@ class BrokerLinks:
         registered: has the others know that the connections are a broker's.
         tls: how brokers speak TLS, if they do.
         sasl: how they log in, if they do.
+        connect: opens streams to other brokers; None: as always, by TCP.
 
     Attributes:
-        connect: opens streams to other brokers; None: as always, by TCP.
+        connect: the same; tests put another in its place.
         open: opens connections on them.
     """
 
@@ -52,6 +53,7 @@ class BrokerLinks:
         registered: RegisteredBrokers,
         tls: TlsListeners | None = None,
         sasl: SaslListeners | None = None,
+        connect: Connect | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._listener_name = listener_name
@@ -59,7 +61,7 @@ class BrokerLinks:
         self._registered = registered
         self._tls = tls
         self._sasl = sasl
-        self.connect: Connect | None = None
+        self.connect = connect
         self.open: Callable[..., AbstractAsyncContextManager[Connection]] = open_connection
 
     @asynccontextmanager

@@ -50,6 +50,8 @@ ARENA_BYTES = 16 * RECEIVE_BYTES
 """What one pass can receive; pages never touched take no memory."""
 CHECKPOINT_EVERY_MS = 3
 """Other tasks wait no longer than this while requests keep coming."""
+TASK_ROUNDS = 3
+"""Who waits for a socket of another broker receives, hands on what came, and sends."""
 IDLE_CHECK_EVERY_MS = 30_000
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 ACCEPTS_PER_PASS_MAX = 16
@@ -185,6 +187,11 @@ class EpollTransport:
         self._links: dict[int, Link] = {}
         self._known: dict[int, Link] = {}
         """Those whose turns need not be measured while nobody else is ready."""
+        self._watched = select.epoll()
+        """Sockets that tasks read, each reported once for what comes."""
+        self._epoll.register(self._watched, select.EPOLLIN)
+        self._task_rounds = 0
+        """In so many passes the tasks have their turns, whatever else there is to do."""
         self._listeners: dict[int, tuple[socket.socket, str, ConnectionFactory]] = {}
         self._arena = memoryview(bytearray(ARENA_BYTES))
         self._parking: trio.CancelScope | None = None
@@ -222,6 +229,14 @@ class EpollTransport:
         self._epoll.register(link.fd, _READ)
         return link
 
+    def watch(self, sock: socket.socket) -> None:
+        """Let the tasks have their turns when something comes on a socket that one of them reads.
+
+        They have none else while a nap lasts, or requests keep coming: a follower would have its
+        leader's records, and all that waits for them, milliseconds late.
+        """
+        self._watched.register(sock.fileno(), _READ | select.EPOLLET)
+
     def close_listeners(self) -> None:
         """Accept no more."""
         for sock, *_ in self._listeners.values():
@@ -236,6 +251,7 @@ class EpollTransport:
         for link in list(self._links.values()):
             self.close_link(link)
         self._epoll.close()
+        self._watched.close()
 
     @property
     def connections(self) -> int:
@@ -258,7 +274,8 @@ class EpollTransport:
         while not self._is_stopping:
             events = self._epoll.poll(0)
             if not events and not self._unfinished:
-                events = self._poller.next_events(self._pass_bytes)
+                if not self._task_rounds:
+                    events = self._poller.next_events(self._pass_bytes)
                 if not events:
                     began = precise_seconds()
                     await self._park(epoll_fd)
@@ -268,7 +285,8 @@ class EpollTransport:
             if deadline_ms is not None and deadline_ms <= now_ms:
                 run_due_timers(self._timers, now_ms)
             self.run_pass(events)
-            if now_ms >= checkpoint_at_ms:
+            if now_ms >= checkpoint_at_ms or self._task_rounds:
+                self._task_rounds = max(self._task_rounds - 1, 0)
                 await trio.lowlevel.checkpoint()
                 checkpoint_at_ms = now_ms + CHECKPOINT_EVERY_MS
 
@@ -294,10 +312,17 @@ class EpollTransport:
 
     async def _park(self, epoll_fd: int) -> None:
         """Wait in trio for a socket or the next timer, while other tasks run."""
-        with trio.CancelScope(deadline=self._parking_deadline()) as scope:
-            self._parking = scope
-            await trio.lowlevel.wait_readable(epoll_fd)
-        self._parking = None
+        watched = self._watched
+        self._epoll.modify(watched, 0)  # trio itself wakes who reads those
+        try:
+            with trio.CancelScope(deadline=self._parking_deadline()) as scope:
+                self._parking = scope
+                await trio.lowlevel.wait_readable(epoll_fd)
+            self._parking = None
+        finally:
+            if watched.poll(0):  # mostly handled meanwhile, but for the last
+                self._task_rounds = 1
+            self._epoll.modify(watched, select.EPOLLIN)
 
     def _parking_deadline(self) -> float:
         deadline_ms = self._timers.next_deadline_ms()
@@ -339,6 +364,9 @@ class EpollTransport:
                 ready[found] = event
             elif fd in self._listeners:
                 self._accept(fd)
+            elif fd == self._watched.fileno():
+                self._watched.poll(0)
+                self._task_rounds = TASK_ROUNDS
         if not self._was_contended:
             self._was_contended = True
             self._order.note_idle()

@@ -144,6 +144,13 @@ class Server:
             else:
                 nursery.start_soon(run_supervised, self._run_timers)
 
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+        """Open a stream to another broker, by TCP. Raises OSError."""
+        stream = await trio.open_tcp_stream(host, port)
+        if self._epoll is not None:
+            self._epoll.watch(stream.socket)
+        return stream
+
     def finish_outside_work(self) -> None:
         """Flush and send what a task left behind; to be called by it when it is done."""
         if self._epoll is not None:

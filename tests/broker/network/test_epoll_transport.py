@@ -1,4 +1,4 @@
-"""The epoll transport over socket pairs: `run_pass` is a plain function, no trio runs here."""
+"""The epoll transport over socket pairs: `run_pass` is a plain function, trio hardly runs here."""
 
 import os
 import resource
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import trio
+import trio.testing
 
 from odradek.broker.network import connection_quotas
 from odradek.broker.network.connection import UNSENT_BYTES_MAX, Connection
@@ -15,6 +16,7 @@ from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.epoll_transport import (
     ACCEPT_AGAIN_MS,
     ACCEPTS_PER_PASS_MAX,
+    TASK_ROUNDS,
     TIMERS_AT_A_TIME,
     EpollTransport,
     Link,
@@ -796,3 +798,42 @@ def test_a_descriptor_that_is_used_again_is_the_new_connections(bench: Bench) ->
         other.close()
         bench.pass_over_ready()
         assert not bench.transport._known
+
+
+def test_a_task_that_reads_a_watched_socket_has_its_turn_while_requests_keep_coming(
+    bench: Bench,
+) -> None:
+    """The clock stands still, so that no turn of the tasks is ever due."""
+    client, _ = bench.connect()
+    ours, theirs = socket.socketpair()
+    seen = bench.dispatcher.seen
+    received_after: list[int] = []
+
+    def ask_again(_: bytes) -> None:
+        if len(seen) == 100:
+            theirs.send(b"records")
+        if len(seen) == 1000:
+            bench.transport.stop()
+        client.sendall(framed(b"again"))
+
+    bench.dispatcher.on_request = ask_again
+
+    async def read(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        received_after.append(len(seen))
+        bench.transport.stop()
+
+    async def run() -> None:
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        bench.transport.watch(stream.socket)
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(read, stream)
+            await trio.testing.wait_all_tasks_blocked()
+            client.sendall(framed(b"first"))
+            await bench.transport.run()
+            nursery.cancel_scope.cancel()
+
+    trio.run(run)
+    theirs.close()
+    assert received_after, "the task had no turn"
+    assert received_after[0] <= 100 + 2 * TASK_ROUNDS
