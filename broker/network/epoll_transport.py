@@ -229,7 +229,7 @@ class EpollTransport:
         self._epoll.register(link.fd, _READ)
         return link
 
-    def watch(self, sock: socket.socket) -> None:
+    def watch(self, sock: trio.socket.SocketType) -> None:
         """Let the tasks have their turns when something comes on a socket that one of them reads.
 
         They have none else while a nap lasts, or requests keep coming: a follower would have its

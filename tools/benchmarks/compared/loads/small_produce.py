@@ -54,13 +54,15 @@ def guarded_produce() -> ComparedLoad:
 @contextlib.contextmanager
 def _grant_and_quota(wire: Wire, topic: str) -> Iterator[None]:
     """Everybody may do all with a topic, and the loader has a quota. Raises Failed."""
-    grant = {
-        "resource_type": ResourceType.TOPIC,
-        "principal": "User:*",
-        "host": "*",
-        "operation": Operation.ALL,
-        "permission_type": Permission.ALLOW,
-    }
+    acls = messages.CreateAclsRequest
+    grant = acls.AclCreation(
+        resource_type=ResourceType.TOPIC,
+        resource_name=topic,
+        principal="User:*",
+        host="*",
+        operation=Operation.ALL,
+        permission_type=Permission.ALLOW,
+    )
     quota = messages.AlterClientQuotasRequest
 
     def alter_quota(*, remove: bool) -> None:
@@ -70,8 +72,7 @@ def _grant_and_quota(wire: Wire, topic: str) -> Iterator[None]:
             wire.ask(quota(entries=[quota.EntryData(entity=[entity], ops=[operation])])).entries
         )
 
-    acls = messages.CreateAclsRequest
-    _require(wire.ask(acls(creations=[acls.AclCreation(resource_name=topic, **grant)])).results)
+    _require(wire.ask(acls(creations=[grant])).results)
     alter_quota(remove=False)
     try:
         yield
