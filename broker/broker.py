@@ -422,10 +422,9 @@ class Broker:
                         self.controller.broker_epoch, self.metadata_cache
                     )
                 self.coordinators.start()
-                self.log_maintenance.start()
+                self._begin_log_work()
                 self.peers.start()
                 self.supervisor.keep_running(self._hold_producer_ids)
-                self._schedule_log_cleaner()
                 self._schedule_leader_rebalance()
                 repeat(self.timers, self.clock, lambda: LOOK_MS, refused_requests.look)
                 self.dispatcher.release()
@@ -497,6 +496,20 @@ class Broker:
                 await self.controller.producer_ids.take()
             except MetadataStoreError as error:
                 logger.warning("no producer ids could be taken ahead: %s", error)
+
+    def _begin_log_work(self) -> None:
+        """Begin with what is done with all logs, as soon as they are all there."""
+        if self.log_manager.unrecovered:
+            self.supervisor.keep_running(self._recover_logs)
+        else:
+            self.log_maintenance.start()
+            self._schedule_log_cleaner()
+
+    async def _recover_logs(self) -> None:
+        from .maintenance.log_recovery import recover_logs
+
+        await recover_logs(self.replica_manager, self._flush)
+        self._begin_log_work()
 
     def _schedule_leader_rebalance(self) -> None:
         """Give brokers their preferred partitions back from time to time, if so configured."""

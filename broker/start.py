@@ -28,7 +28,6 @@ from ..controller.registration import (
 from ..metadata_store.choice import make_store
 from ..metadata_store.errors import MetadataStoreError, StoreUnreachable
 from ..metadata_store.store import MetadataStore
-from ..runtime import waiting
 from ..runtime.clock import Clock, SystemClock
 from ..runtime.collector import collect_when_idle
 from ..runtime.descriptors import (
@@ -38,13 +37,12 @@ from ..runtime.descriptors import (
     plan_descriptors,
     raise_limit,
 )
-from ..runtime.offload import run_in_thread
+from ..runtime.offload import run_in_stoppable_thread
 from ..runtime.rng import random_secret, random_uuid, uuid_to_text
 from ..runtime.supervisor import Supervisor
 from ..storage.errors import LogDirectoryError, StorageError
 from ..storage.io.files import REAL_FILES, Files
 from ..storage.io.open_files import OPEN_FILES
-from ..storage.log_manager.log_loading import LoadingStopped
 from ..storage.log_manager.log_manager import LogManager
 from .broker import Broker
 from .dynamic_config.config_manager import load_broker_overrides
@@ -68,6 +66,9 @@ CONNECTIONS_FEW = 500
 
 LOG_LOOK_SECONDS = 10
 """Lines of the log that were suppressed are counted there so long after their minute at most."""
+
+RECOVERY_MS = 500
+"""So long clients wait for logs that were not closed properly; many folders are done by then."""
 
 SECRET_BYTES = 32
 """Of what the brokers of a cluster know each other by."""
@@ -93,6 +94,7 @@ class Environment(NamedTuple):
         rng: the source of everything random; a fresh one if None.
         store: a session on the cluster's metadata, not open yet; what the settings say if None.
         make_server: makes what serves the listeners.
+        recovery_ms: what cannot be recovered in so long is recovered while the broker serves.
     """
 
     clock: Clock
@@ -101,6 +103,7 @@ class Environment(NamedTuple):
     rng: random.Random | None = None
     store: MetadataStore | None = None
     make_server: Callable[..., Server] = Server
+    recovery_ms: int | None = RECOVERY_MS
 
 
 class StartError(Exception):
@@ -402,11 +405,12 @@ async def make_broker(
         log_manager.default_config = log_config(live_config, {})
         log_manager.directories.claim(broker_id, cluster_id, rng)
         log_manager.recovery_threads = live_config["num.recovery.threads.per.data.dir"]
-        await _load_logs(log_manager, progress)
+        await _load_logs(log_manager, progress, environment.recovery_ms)
         loss = await StoreComparison(store, log_manager, rng).run()
         if loss is not None:
             from .log_adoption import LogAdoption
 
+            await _recover_all(log_manager)
             await LogAdoption(loss, store, log_manager, broker_id, live_config, clock, rng).run()
         broker = Broker(
             broker_id=broker_id,
@@ -452,27 +456,27 @@ def _metadata_folder(config: BrokerConfig, log_manager: LogManager) -> Path:
     return Path(first.path)
 
 
-async def _load_logs(log_manager: LogManager, progress: Progress | None) -> None:
+async def _load_logs(
+    log_manager: LogManager, progress: Progress | None, recovery_ms: int | None
+) -> None:
     """Load in a thread, so that a signal to stop is heeded between two logs.
 
     Raises:
         LogDirectoryError: see `LogManager.load_logs`.
     """
 
-    async def stop_when_cancelled() -> None:
-        try:
-            await waiting.sleep_forever()
-        finally:
-            log_manager.stop_loading()
-
     def load() -> None:
-        log_manager.load_logs(on_progress=lambda so_far: progress and progress(str(so_far)))
+        log_manager.load_logs(
+            on_progress=lambda so_far: progress and progress(str(so_far)), recovery_ms=recovery_ms
+        )
 
-    async with waiting.open_nursery() as nursery:
-        nursery.start_soon(stop_when_cancelled)
-        try:
-            await run_in_thread(load)
-        except LoadingStopped:
-            await waiting.checkpoint()  # where it was cancelled, this is its end
-            raise
-        nursery.cancel_scope.cancel()
+    await run_in_stoppable_thread(load, log_manager.stop_loading)
+
+
+async def _recover_all(log_manager: LogManager) -> None:
+    """Recover what the loading has left, before anybody is served."""
+    while (work := log_manager.prepare_recovery()) is not None:
+        recovered = await run_in_stoppable_thread(work, log_manager.stop_loading)
+        log_manager.take_up_recovered(recovered)
+        if log_manager.take_failed_directories():
+            log_manager.directories.require_one_online()

@@ -37,6 +37,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 
 from ..common.named_tuple import NamedTuple
+from ..common.topic_partition import TopicPartition
 from ..metadata.metadata_cache import MetadataCache
 from ..metadata_store import znodes
 from ..metadata_store.errors import MetadataStoreError, NodeExists, NoNode
@@ -45,7 +46,7 @@ from ..metadata_store.znodes import CorruptNode, TopicNode
 from ..runtime.rng import random_uuid, uuid_to_text
 from ..storage.checkpoint.store_reference import StoreReference
 from ..storage.errors import LogDirectoryError
-from ..storage.log_manager.log_manager import LogManager
+from ..storage.log_manager.log_manager import FoundLog, LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class StoreComparison:
 
     Args:
         store: open.
-        log_manager: the logs, loaded.
+        log_manager: the logs, loaded or found.
         rng: makes the id of an incarnation.
     """
 
@@ -84,7 +85,7 @@ class StoreComparison:
             LogDirectoryError: logs and store contradict each other.
             MetadataStoreError: the store does not answer.
         """
-        logs = self.log_manager.logs
+        logs = self.log_manager.found_logs()
         node, topics = await self.store.get_many([znodes.STORE_INCARNATION, znodes.TOPICS])
         incarnation = None if node is None else node.data.decode("utf-8", "replace")
         topics_version = 0 if topics is None else topics.child_version
@@ -103,10 +104,10 @@ class StoreComparison:
         if not logs:
             return None
         known = await read_topic_nodes(self.store, {each.topic for each in logs})
-        self._require_known_partitions(known, may_be_former=not has_lost)
+        self._require_known_partitions(logs, known, may_be_former=not has_lost)
         if has_lost:
             return Loss(reference, known)
-        self._set_strays_aside(known)
+        self._set_strays_aside(logs, known)
         return None
 
     async def _has_topics(self) -> bool:
@@ -124,9 +125,13 @@ class StoreComparison:
             await self.store.set(znodes.STORE_INCARNATION, text)
 
     def _require_known_partitions(
-        self, known: Mapping[str, TopicNode | None], *, may_be_former: bool
+        self,
+        logs: Mapping[TopicPartition, FoundLog],
+        known: Mapping[str, TopicNode | None],
+        *,
+        may_be_former: bool,
     ) -> None:
-        for topic_partition, log in self.log_manager.logs.items():
+        for topic_partition, log in logs.items():
             node = known.get(topic_partition.topic)
             if node is None or topic_partition.partition in node.assignment:
                 continue
@@ -138,8 +143,10 @@ class StoreComparison:
                     "it, or move the folder away."
                 )
 
-    def _set_strays_aside(self, known: Mapping[str, TopicNode | None]) -> None:
-        for topic_partition, log in list(self.log_manager.logs.items()):
+    def _set_strays_aside(
+        self, logs: Mapping[TopicPartition, FoundLog], known: Mapping[str, TopicNode | None]
+    ) -> None:
+        for topic_partition, log in logs.items():
             if topic_partition.topic in known:
                 node = known[topic_partition.topic]
                 if node is None or log.topic_id == node.topic_id:

@@ -154,6 +154,8 @@ class ReplicaManager:
         self._timers = timers
         self._retries_missing = False
         self._directories = log_manager.directories
+        self._deferred: dict[TopicPartition, PartitionState] = {}
+        """What the controller has decided of partitions whose logs are not recovered yet."""
         self._staged: list[StagedAppend] = []
         self._touched: dict[Partition, None] = {}
         self._actions: deque[Callable[[], object]] = deque()
@@ -507,7 +509,8 @@ class ReplicaManager:
         """Take over what the controller decided (article 001); returns each partition's error.
 
         An order of an older controller is refused, and one that names no newer leader epoch
-        than the one that is known.
+        than the one that is known. One for a log that is not recovered yet is carried out when it
+        is: until then clients and followers are told to look for the leader again.
         """
         if not self.admit_controller(controller_epoch):
             return {state.topic_partition: ErrorCode.STALE_CONTROLLER_EPOCH for state in states}
@@ -537,6 +540,8 @@ class ReplicaManager:
         topic_partition = state.topic_partition
         if topic_partition in self.partitions.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if topic_partition in self.log_manager.unrecovered:
+            return self._defer(state)
         partition = self.partitions.get(topic_partition)
         if partition is None:
             try:
@@ -573,6 +578,35 @@ class ReplicaManager:
                 listener(topic_partition, partition.is_leader, partition.leader_epoch)
         self.progressed(topic_partition)
         return ErrorCode.NONE
+
+    def _defer(self, state: PartitionState) -> ErrorCode:
+        earlier = self._deferred.get(state.topic_partition)
+        if (
+            earlier is not None
+            and state.topic_id == earlier.topic_id
+            and state.leader_epoch <= earlier.leader_epoch
+        ):
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self._deferred[state.topic_partition] = state
+        return ErrorCode.NONE
+
+    @property
+    def awaited_logs(self) -> Iterable[TopicPartition]:
+        """Partitions whose logs are to be recovered first: those that are led here."""
+        me = self.settings.broker_id
+        return (each for each, state in self._deferred.items() if state.leader == me)
+
+    def logs_recovered(self, recovered: Iterable[TopicPartition]) -> None:
+        """Carry out what was decided of these partitions while their logs were not there."""
+        followed: dict[TopicPartition, InitialFetchState] = {}
+        for topic_partition in recovered:
+            state = self._deferred.pop(topic_partition, None)
+            if state is not None:
+                error = self._apply_state(state, followed)
+                if error:
+                    logger.error("%s cannot be hosted here: %s", topic_partition, error.name)
+        if followed:
+            self.peers.add_fetchers(followed)
 
     def _note_missing(self, topic_partition: TopicPartition, failure: StorageError) -> None:
         """A log could not be made. A failed disk keeps it away until a restart; a full one may have
@@ -645,6 +679,12 @@ class ReplicaManager:
         errors: dict[TopicPartition, ErrorCode] = {}
         for topic_partition, leader_epoch, delete in partitions:
             errors[topic_partition] = ErrorCode.NONE
+            deferred = self._deferred.get(topic_partition)
+            if deferred is not None:
+                if 0 <= leader_epoch < deferred.leader_epoch:
+                    errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
+                    continue
+                del self._deferred[topic_partition]
             partition = self.partitions.get(topic_partition)
             if partition is not None:
                 if 0 <= leader_epoch < partition.leader_epoch:
@@ -671,11 +711,14 @@ class ReplicaManager:
         for topic_partition in [each for each in self.partitions if each not in named]:
             logger.warning("%s-%d is this broker's no more: its files stay", *topic_partition)
             self._give_up(self.partitions.pop(topic_partition))
+        for topic_partition in self._deferred.keys() - named:
+            del self._deferred[topic_partition]
 
     def take_offline(self, partitions: Iterable[TopicPartition]) -> None:
         """Give up partitions whose log directory has failed; they stay away until a restart."""
         for topic_partition in partitions:
             self.partitions.offline.add(topic_partition)
+            self._deferred.pop(topic_partition, None)
             partition = self.partitions.pop(topic_partition, None)
             if partition is not None:
                 self._give_up(partition)
@@ -699,6 +742,9 @@ class ReplicaManager:
         """Put a topic's changed settings in force on every partition hosted here."""
         self._overrides[topic] = overrides
         self.quotas.configure_topic(topic, overrides)
+        for topic_partition, state in self._deferred.items():
+            if topic_partition.topic == topic:
+                self._deferred[topic_partition] = state._replace(config=overrides)
         self._configure(
             partition
             for partition in self.partitions.values()

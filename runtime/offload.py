@@ -20,6 +20,31 @@ async def run_in_thread(work: Callable[[], ResultT]) -> ResultT:
     return await waiting.run_in_thread(work)
 
 
+async def run_in_stoppable_thread(work: Callable[[], ResultT], stop: Callable[[], None]) -> ResultT:
+    """The same for work that takes long: who is cancelled has it stop, and waits until it has.
+
+    Args:
+        work: what it raises is raised here.
+        stop: has `work` end soon; it is called when that has ended, too.
+    """
+
+    async def stop_when_cancelled() -> None:
+        try:
+            await waiting.sleep_forever()
+        finally:
+            stop()
+
+    async with waiting.open_nursery() as nursery:
+        nursery.start_soon(stop_when_cancelled)
+        try:
+            result = await waiting.run_in_thread(work)
+        except Exception:
+            await waiting.checkpoint()  # where it was cancelled, this is its end
+            raise
+        nursery.cancel_scope.cancel()
+    return result
+
+
 class FewThreads:
     """A few of trio's worker threads, for work that others can have done as often as they like.
 

@@ -81,7 +81,7 @@ async def _become_leader_or_follower(
         if topic_partition in unwritten:
             continue
         written.append(state)
-        if context.log_manager.get_log(topic_partition) is None:
+        if not context.log_manager.has_log(topic_partition):
             new_topics.add(state.topic)
             replicas.update(state.replicas)
     if new_topics:

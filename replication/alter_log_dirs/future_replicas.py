@@ -125,7 +125,7 @@ class FutureReplicas:
             self.cancel(topic_partition)
         partition = self._online.get(topic_partition)
         if partition is None:
-            if self._log_manager.get_log(topic_partition) is None:
+            if not self._log_manager.has_log(topic_partition):
                 self._log_manager.prefer_directory(topic_partition, directory)
             raise KafkaError(
                 ErrorCode.REPLICA_NOT_AVAILABLE

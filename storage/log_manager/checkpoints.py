@@ -62,7 +62,7 @@ class Checkpoints:
         serial = next(self._serials)  # what `lower` writes meanwhile is newer
         for directory in self._directories:
             if directory.is_online:
-                offsets: Offsets = {}
+                offsets = directory.kept_entries(name)
                 logs, written = directory.logs_in(name), directory.written.get(name)
                 self._unfinished.append(offsets)
                 is_changed = yield from collect(offsets, name, logs, high_watermark_of, written)
@@ -98,7 +98,7 @@ class Checkpoints:
         On a full disk the file is removed: a start assumes nothing then.
         """
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
-            offsets = checkpoint_of(name, directory.logs_in(name))
+            offsets = checkpoint_of(name, directory)
             if offsets == directory.written.get(name):
                 continue
             serial = next(self._serials)
@@ -125,19 +125,23 @@ class Checkpoints:
             offsets.pop(topic_partition, None)
         for name, written in list(directory.written.items()):
             if topic_partition in written:
-                logs = directory.logs_in(name)
-                self.write(directory, name, checkpoint_of(name, logs, high_watermark_of))
+                self.write(directory, name, checkpoint_of(name, directory, high_watermark_of))
 
 
 def checkpoint_of(
     name: str,
-    logs: Mapping[TopicPartition, Log],
+    directory: LogDirectory,
     high_watermark_of: HighWatermarkOf = _no_high_watermark,
 ) -> Offsets:
     """The entries of a checkpoint file for the logs in its directory."""
-    offsets: Offsets = {}
-    run_at_once(collect(offsets, name, logs, high_watermark_of))
+    offsets = directory.kept_entries(name)
+    run_at_once(collect(offsets, name, directory.logs_in(name), high_watermark_of))
     return offsets
+
+
+def entry_of(name: str, log: Log) -> int:
+    """What a checkpoint file says of a log, other than that of high watermarks."""
+    return _entries(name, _no_high_watermark)(log.topic_partition, log) or 0
 
 
 def collect(
@@ -152,12 +156,12 @@ def collect(
     Returns:
         Whether they are others than those that were written last.
     """
-    entry_of = _entries(name, high_watermark_of)
+    entry_for = _entries(name, high_watermark_of)
     before: Mapping[TopicPartition, int] = {} if written is None else written
     is_changed = False
     for topic_partition, log in list(logs.items()):
         yield
-        entry = entry_of(topic_partition, log)
+        entry = entry_for(topic_partition, log)
         if entry is not None and logs.get(topic_partition) is log:  # not deleted meanwhile
             offsets[topic_partition] = entry
             is_changed = is_changed or before.get(topic_partition) != entry

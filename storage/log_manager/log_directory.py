@@ -74,6 +74,8 @@ class LogDirectory:
     Attributes:
         failure: why it is offline; None while it is in use.
         logs: what it holds, while it is in use.
+        unrecovered: logs that it holds, too, and that are not open yet, with the ids of their
+            topics where these are known.
         futures: copies of logs that are moving here from other directories; see `LogManager`.
         written: by checkpoint file, what it has.
         was_clean: whether the last broker to use it closed everything properly.
@@ -84,6 +86,7 @@ class LogDirectory:
         self.path = path
         self.failure: str | None = None
         self.logs: dict[TopicPartition, Log] = {}
+        self.unrecovered: dict[TopicPartition, bytes | None] = {}
         self.futures: dict[TopicPartition, Log] = {}
         self.written: dict[str, Mapping[TopicPartition, int]] = {}
         self.was_clean = False
@@ -242,6 +245,11 @@ class LogDirectory:
         if name == HIGH_WATERMARKS_FILE or not self.futures:
             return self.logs
         return {**self.logs, **self.futures}
+
+    def kept_entries(self, name: str) -> dict[TopicPartition, int]:
+        """What a checkpoint file says of logs that are not open yet: it is to go on saying so."""
+        written = self.written.get(name, {})
+        return {each: written[each] for each in self.unrecovered if each in written}
 
     def read_checkpoints(self) -> None:
         """Fill `written`. A file that is damaged counts as empty, as in Kafka.

@@ -23,7 +23,9 @@ import errno
 import logging
 import os.path
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 
 from ...common.errors import KafkaError
 from ...common.named_tuple import NamedTuple
@@ -44,7 +46,7 @@ from ..io.parallel import for_all
 from ..log.log import Log
 from ..log.log_config import LogConfig
 from ..recovery.log_loader import load_log
-from .checkpoints import Checkpoints, HighWatermarkOf, checkpoint_of
+from .checkpoints import Checkpoints, HighWatermarkOf, checkpoint_of, entry_of
 from .deferred_deletion import DeferredDeletion
 from .folder_swap import FolderSwap
 from .log_directories import LogDirectories
@@ -55,7 +57,7 @@ from .log_directory import (
     future_folder_name,
     future_partition,
 )
-from .log_loading import LoadProgress, LogLoading
+from .log_loading import LoadProgress, LogLoading, Recovered
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +77,22 @@ SEGMENTS_AT_A_TIME = 8
 """So many of a log are deleted in one go: each has some files to rename."""
 
 UNIQUE_LENGTH = 32
+
+
+LOGS_AT_A_TIME = 16
+"""So many are recovered before the first of them is served, by some threads."""
+
+
+class FoundLog(NamedTuple):
+    """A log in a directory, recovered or not.
+
+    Attributes:
+        topic_id: None where it has none, or a crash has torn it.
+        directory: its folder.
+    """
+
+    topic_id: bytes | None
+    directory: str
 
 
 class FailedDirectory(NamedTuple):
@@ -103,6 +121,7 @@ class LogManager:
         high_watermarks: as last written to the disk, for replicas to begin with.
         deletions: files and folders that are pending deletion.
         future_logs: by partition, copies of logs that are moving to another directory.
+        unrecovered: partitions whose logs are not open yet, with their directories.
         recovery_threads: for each directory, to load and to close logs.
         on_rolled: called when a log has closed segments to flush; see `take_rolled`.
     """
@@ -132,6 +151,10 @@ class LogManager:
         self._future_directory_of: dict[TopicPartition, LogDirectory] = {}
         self._future_owner = _FutureLogOwner(self)
         self._preferred: dict[TopicPartition, LogDirectory] = {}
+        self.unrecovered: dict[TopicPartition, LogDirectory] = {}
+        self._to_delete: set[TopicPartition] = set()
+        """Logs that are deleted as soon as they are recovered."""
+        self._recovery_total = 0
         self._loading: LogLoading | None = None
         self.directories = LogDirectories(files, log_dirs)
         self.checkpoints = Checkpoints(self.directories, self.directories.note_failure)
@@ -147,12 +170,15 @@ class LogManager:
         self,
         topic_configs: Mapping[str, LogConfig] | None = None,
         on_progress: Callable[[LoadProgress], None] | None = None,
+        recovery_ms: int | None = None,
     ) -> None:
         """Open every log in the directories, recovering those not closed properly.
 
         Args:
             topic_configs: settings by topic, where they are not the default.
             on_progress: called every second while that lasts.
+            recovery_ms: no further logs are recovered after so long: they stay `unrecovered`
+                until `prepare_recovery`; None: all are recovered now.
 
         Raises:
             LogDirectoryError: no directory can be read, or a partition lies in two of them.
@@ -166,6 +192,7 @@ class LogManager:
             default_config=self.default_config,
             topic_configs=topic_configs or {},
             threads=self.recovery_threads,
+            recovery_ms=recovery_ms,
         )
         self._loading.run(on_progress)
         self.directories.require_one_online()
@@ -173,28 +200,91 @@ class LogManager:
             self.high_watermarks.update(directory.written.get(HIGH_WATERMARKS_FILE, {}))
             for topic_partition, log in directory.logs.items():
                 self._take_up(directory, topic_partition, log)
+            self.unrecovered |= dict.fromkeys(directory.unrecovered, directory)
+        self._recovery_total = len(self.logs) + len(self.unrecovered)
         self._load_future_logs(self._loading.futures)
-        for directory in self.directories.online:
-            # What a recovery has truncated or rebuilt need not be on the disk yet.
-            if not directory.was_clean:
-                try:
-                    self.checkpoints.lower(directory)
-                except OSError as error:
-                    self.disk_failed(directory.path, error)
+        self._lower_checkpoints(each for each in self.directories.online if not each.was_clean)
         for directory, path in self._loading.pending_deletion:
             if directory.is_online:
                 self.deletions.add_folder(self.files, path, self.clock.monotonic_ms())
-        self._loading = None
+        if not self.unrecovered:
+            self._loading = None
 
     @property
     def is_loading(self) -> bool:
-        """Whether `load_logs` is under way, so that `stop_loading` stops it."""
+        """Whether logs are being opened, so that `stop_loading` stops it."""
         return self._loading is not None
 
     def stop_loading(self) -> None:
-        """End a `load_logs` that runs in another thread."""
+        """End what opens logs in another thread."""
         if self._loading is not None:
             self._loading.stop()
+
+    def prepare_recovery(
+        self, first: Iterable[TopicPartition] = ()
+    ) -> Callable[[], Recovered] | None:
+        """The recovery of some logs that `load_logs` has left, as work for a thread.
+
+        Its result is for `take_up_recovered`, and until then these logs stay as they are.
+
+        Args:
+            first: which to begin with.
+
+        Returns:
+            None where there are none.
+        """
+        loading, left = self._loading, self.unrecovered
+        if loading is None or not left:
+            return None
+        wanted = dict.fromkeys(islice((each for each in first if each in left), LOGS_AT_A_TIME))
+        others = (each for each in left if each not in wanted)
+        chosen = [*wanted, *islice(others, LOGS_AT_A_TIME - len(wanted))]
+        jobs = [(left[each], each) for each in chosen]
+        return lambda: loading.recover(jobs)
+
+    def take_up_recovered(self, recovered: Recovered) -> LoadProgress | None:
+        """Have logs that were recovered among the others.
+
+        Where one could not be opened, its directory has failed (`take_failed_directories`).
+
+        Returns:
+            how far the recovery has come; None at its end.
+        """
+        lowered = set()
+        for topic_partition, log in recovered.items():
+            directory = self.unrecovered.get(topic_partition)
+            if directory is None:  # it has failed meanwhile
+                continue
+            if isinstance(log, Exception):
+                folder = directory.folder_of(topic_partition)
+                self.directories.note_failure(
+                    directory.path, OSError(f"cannot load the log in {folder}: {log}")
+                )
+                continue
+            for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
+                if entry_of(name, log) != directory.offset(name, topic_partition):
+                    lowered.add(directory)
+            del self.unrecovered[topic_partition], directory.unrecovered[topic_partition]
+            self._take_up(directory, topic_partition, log)
+        self._lower_checkpoints(lowered)
+        for topic_partition in recovered.keys() & self._to_delete & self.logs.keys():
+            self._to_delete.discard(topic_partition)
+            with suppress(StorageError):  # its topic is gone: the next start sets it aside
+                self.delete_log(topic_partition)
+        loading = self._loading
+        assert loading is not None
+        if self.unrecovered:
+            return loading.progress(len(self.unrecovered), self._recovery_total)
+        self._loading = None
+        return None
+
+    def _lower_checkpoints(self, directories: Iterable[LogDirectory]) -> None:
+        """What a recovery has truncated or rebuilt need not be on the disk yet."""
+        for directory in directories:
+            try:
+                self.checkpoints.lower(directory)
+            except OSError as error:
+                self.disk_failed(directory.path, error)
 
     def _take_up(self, directory: LogDirectory, topic_partition: TopicPartition, log: Log) -> None:
         directory.logs[topic_partition] = log
@@ -231,10 +321,17 @@ class LogManager:
         for_all(logs, close, threads, "log-closing")
         is_written = True
         for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE, ABORTED_TRANSACTIONS_FILE):
-            offsets = checkpoint_of(name, directory.logs_in(name))
+            offsets = checkpoint_of(name, directory)
             is_written &= self.checkpoints.write(directory, name, offsets)
         if failed or not is_written:
             logger.warning("unclean shutdown of %s: %s", directory.path, failed)
+            return
+        if directory.unrecovered:
+            logger.warning(
+                "unclean shutdown of %s: %d logs were not recovered yet",
+                directory.path,
+                len(directory.unrecovered),
+            )
             return
         try:
             directory.mark_clean(broker_epoch)
@@ -246,6 +343,7 @@ class LogManager:
         self.directories.release()
         self.logs.clear()
         self.future_logs.clear()
+        self.unrecovered.clear()
         self._directory_of.clear()
         self._future_directory_of.clear()
 
@@ -254,6 +352,18 @@ class LogManager:
     def get_log(self, topic_partition: TopicPartition) -> Log | None:
         """The log of a partition, if this broker has one."""
         return self.logs.get(topic_partition)
+
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        """Whether this broker has a log of a partition, which need not be recovered yet."""
+        return topic_partition in self.logs or topic_partition in self.unrecovered
+
+    def found_logs(self) -> dict[TopicPartition, FoundLog]:
+        """All logs, recovered or not."""
+        found = {each: FoundLog(log.topic_id, log.directory) for each, log in self.logs.items()}
+        for topic_partition, directory in self.unrecovered.items():
+            folder = directory.folder_of(topic_partition)
+            found[topic_partition] = FoundLog(directory.unrecovered[topic_partition], folder)
+        return found
 
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
         """The directory that it lies in."""
@@ -285,6 +395,8 @@ class LogManager:
             if topic_id is not None:
                 log.assign_topic_id(topic_id)
             return log
+        if topic_partition in self.unrecovered:
+            raise StorageError(f"the log of {topic_partition} is not recovered yet")
         if not is_new and self.directories.has_offline:
             raise StorageError(
                 f"the log of {topic_partition} may lie in a directory that is offline"
@@ -320,7 +432,7 @@ class LogManager:
         preferred = self._preferred.get(topic_partition)
         if preferred in online:
             return [preferred]
-        return sorted(online, key=lambda each: len(each.logs))
+        return sorted(online, key=lambda each: len(each.logs) + len(each.unrecovered))
 
     def _make_log(
         self,
@@ -343,12 +455,16 @@ class LogManager:
     def delete_log(self, topic_partition: TopicPartition) -> None:
         """Delete a partition's log and its future log; nothing happens if there is none.
 
-        Its folder is renamed at once, and removed after `file.delete.delay.ms`.
+        Its folder is renamed at once, or when it is recovered, and removed after
+        `file.delete.delay.ms`.
 
         Raises:
             StorageError: the disk fails, or the log may lie in a directory that is offline.
         """
         self.delete_future_log(topic_partition)
+        if topic_partition in self.unrecovered:
+            self._to_delete.add(topic_partition)
+            return
         log = self.logs.get(topic_partition)
         if log is None:
             if self.directories.has_offline:
@@ -366,16 +482,29 @@ class LogManager:
     def set_aside(self, topic_partition: TopicPartition) -> str:
         """Rename the folder of a log whose topic does not exist, and keep what is in it.
 
+        One that is not recovered yet must not be under way.
+
         Returns:
             The folder's new path.
 
         Raises:
             StorageError: the disk fails.
         """
-        log = self.logs[topic_partition]
-        path = self._directory_of[topic_partition].stray_folder_of(topic_partition, self._unique())
-        log.move_folder(path)
-        self._drop(topic_partition)
+        directory = self.unrecovered.get(topic_partition)
+        if directory is None:
+            log, directory = self.logs[topic_partition], self._directory_of[topic_partition]
+            path = directory.stray_folder_of(topic_partition, self._unique())
+            log.move_folder(path)
+            self._drop(topic_partition)
+            return path
+        folder = directory.folder_of(topic_partition)
+        path = directory.stray_folder_of(topic_partition, self._unique())
+        try:
+            self.files.rename(folder, path)
+        except OSError as error:
+            raise StorageError(f"could not rename {folder}: {error}") from error
+        del self.unrecovered[topic_partition], directory.unrecovered[topic_partition]
+        self.high_watermarks.pop(topic_partition, None)
         return path
 
     def _drop(self, topic_partition: TopicPartition) -> None:
@@ -520,7 +649,7 @@ class LogManager:
             log = self._load_future_log(directory, topic_partition, folder)
             if log is None:
                 continue
-            if topic_partition in directory.logs:
+            if topic_partition in directory.logs or topic_partition in directory.unrecovered:
                 self._discard(log, "the log itself is in the same directory")
                 continue
             other = self.future_logs.get(topic_partition)
@@ -553,7 +682,7 @@ class LogManager:
             self.disk_failed(directory.path, error)
             return None
         except (CheckpointError, KafkaError, LogDirectoryError) as error:
-            has_log = topic_partition in self.logs
+            has_log = self.has_log(topic_partition)
             verdict = "removing it" if has_log else "leaving it alone"
             logger.error("future log in %s is corrupt, %s: %s", folder, verdict, error)
             if has_log:
@@ -613,7 +742,9 @@ class LogManager:
         if topic_partition is None:
             return True
         log = logs.get(topic_partition)
-        return log is not None and log.directory == path
+        if log is None:
+            return logs is self.logs and topic_partition in self.unrecovered
+        return log.directory == path
 
     def rolled(self, topic_partition: TopicPartition) -> None:
         """A log has a closed segment to flush."""
@@ -652,15 +783,17 @@ class LogManager:
         ]
 
     def _take_offline(self, directory: LogDirectory, why: str) -> FailedDirectory:
-        partitions = list(directory.logs)
+        partitions = [*directory.logs, *directory.unrecovered]
         directory.fail(
             f"the log directory {directory.path} is offline until a restart, with "
             f"{len(partitions)} partitions: {why}"
         )
-        for topic_partition in partitions:
-            log = self.logs[topic_partition]
+        for topic_partition, log in list(directory.logs.items()):
             self._drop(topic_partition)
             log.close_files()
+        for topic_partition in directory.unrecovered:
+            del self.unrecovered[topic_partition]
+        directory.unrecovered.clear()
         for topic_partition in list(directory.futures):
             self.future_logs[topic_partition].close_files()
             self._drop_future_log(topic_partition)

@@ -172,6 +172,7 @@ class Node:
             rng=self._rng,
             store=self.session,
             make_server=partial(SimulatedServer, self._kernel, self._network, process, self.host),
+            recovery_ms=None if self.life % 2 else 0,  # before it serves, or while it does
         )
         broker = await make_broker(self._config, environment=environment, descriptors=DESCRIPTORS)
         broker.links.open = opener(self._network, self._kernel, self.host, process)
