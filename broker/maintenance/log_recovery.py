@@ -1,8 +1,8 @@
 """Recovering logs while others are served.
 
-A start recovers what it can in half a second. What is left is recovered here, some logs at a time: those
-that this broker leads first, and each is served as soon as it is there. Kafka's broker recovers all
-of them before it serves any (LogManager.loadLogs).
+A start recovers what it can in half a second. What is left is recovered here, some logs at a time:
+those that this broker leads first, and each is served as soon as it is there. Kafka's broker
+recovers all of them before it serves any (LogManager.loadLogs).
 """
 
 from __future__ import annotations
