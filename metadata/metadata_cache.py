@@ -103,6 +103,7 @@ class MetadataCache:
 
     Attributes:
         snapshot: replaced whole by each update; hot paths compare its identity.
+        racks: of brokers, those that are gone among them: nobody says what theirs were.
         is_complete: whether a controller has sent everything there is since the start.
         listeners: called after each change of the snapshot; they may not wait.
         derived: what readers worked out from the current snapshot and want to keep with
@@ -112,6 +113,7 @@ class MetadataCache:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.snapshot = EMPTY_SNAPSHOT
+        self.racks: Mapping[int, str] = {}
         self.is_complete = False
         self._is_unmarked = False
         self.listeners: list[Callable[[], None]] = []
@@ -271,8 +273,15 @@ class MetadataCache:
             self.is_complete = True
         if update.partition_states:
             _log_state_changes(update, len(prepared.deleted), correlation_id)
+        self._note_racks(update.live_brokers)
         self._replace(prepared.snapshot)
         return True
+
+    def _note_racks(self, brokers: Iterable[LiveBroker]) -> None:
+        racks = {each.broker_id: each.rack for each in brokers if each.rack is not None}
+        if racks.items() - self.racks.items():
+            # Who holds the mapping that there was keeps it as it is.
+            self.racks = {**self.racks, **racks}
 
     def replicas_failed(self, partitions: Iterable[TopicPartition]) -> None:
         """This broker has lost its replicas of these, and so it leads them no more.

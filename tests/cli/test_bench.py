@@ -28,7 +28,7 @@ pytestmark = pytest.mark.clients
 
 BEGINS_SECONDS_MAX = 120.0
 ENDS_SECONDS_MAX = 120.0
-LONG = ("--only", "^Produce, 16", "--seconds", 100)
+LONG = ("--only", "^Produce, 16 connections($|, 256)", "--seconds", 100)
 SHORT = ("--quick", "--seconds", 0.05)
 
 

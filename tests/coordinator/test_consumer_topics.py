@@ -137,6 +137,18 @@ def test_racks_are_those_of_the_replicas_brokers() -> None:
     assert known.racks_of("orders") == [{"a", "b"}, {"a", "b"}]
 
 
+def test_racks_of_brokers_that_went_before_anybody_asked_are_known() -> None:
+    """A coordinator is made when a broker leads its first group: when another one has gone."""
+    known = KnownTopics()
+    known.racks = {1: "a", 2: "b"}
+    known.update(partitions=1)
+    known.update_brokers(1)
+    topics = MetadataTopics(known.cache, lambda: 5_000)
+    found = topics.image().find("orders")
+    assert found is not None
+    assert [set(racks) for racks in found.racks] == [{"a", "b"}]
+
+
 def test_racks_of_brokers_that_are_gone_are_remembered() -> None:
     known = KnownTopics()
     known.racks = {1: "a", 2: "b"}

@@ -3,8 +3,8 @@
 A group keeps one hash of the topics that it reads: of each one's name, id, partitions and the
 racks of their replicas. Where it differs from the one kept before, the group needs another
 assignment. An image of the topics is made from the metadata cache's snapshot, topic by topic as
-they are needed. The racks of brokers are remembered after they are gone: that a broker restarts is
-no reason to assign anew. Source: Kafka 4.3's `Utils.computeTopicHash` and `computeGroupHash`
+they are needed. The racks of brokers that are gone count, too: that a broker restarts is no reason
+to assign anew. Source: Kafka 4.3's `Utils.computeTopicHash` and `computeGroupHash`
 (KIP-1101).
 """
 
@@ -218,11 +218,9 @@ class MetadataTopics:
         self.listeners: list[TopicsListener] = []
         self._cache = cache
         self._seen = cache.snapshot
-        self._racks: dict[int, str] = {}
         self._now_ms = now_ms
         self._version = now_ms()
-        self._note_racks()
-        self._image = SnapshotTopics(self._seen, self._racks, self._version)
+        self._image = SnapshotTopics(self._seen, cache.racks, self._version)
         cache.listeners.append(self._snapshot_replaced)
 
     def image(self) -> SnapshotTopics:
@@ -233,8 +231,7 @@ class MetadataTopics:
         before, now = self._seen, self._cache.snapshot
         self._seen = now
         self._version = max(self._version + 1, self._now_ms())
-        self._note_racks()
-        self._image = SnapshotTopics(now, self._racks, self._version)
+        self._image = SnapshotTopics(now, self._cache.racks, self._version)
         old_states, new_states = before.partition_states, now.partition_states
         if old_states is new_states:
             return
@@ -249,13 +246,3 @@ class MetadataTopics:
         if changed:
             for listener in self.listeners:
                 listener(frozenset(changed), has_new)
-
-    def _note_racks(self) -> None:
-        racks = {
-            broker_id: broker.rack
-            for broker_id, broker in self._seen.alive_brokers.items()
-            if broker.rack is not None
-        }
-        if any(self._racks.get(broker_id) != rack for broker_id, rack in racks.items()):
-            # The images that are there keep the mapping that they were made with.
-            self._racks = {**self._racks, **racks}
