@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ...client.errors import ClientError
 from ...runtime import waiting
 from ...runtime.clock import Clock
+from .fetch_session_handler import INITIAL_EPOCH
 from .fetcher import ReplicaFetcher
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
 from .plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
@@ -141,8 +142,8 @@ class FetcherTask:
         message, version = self._endpoint.encode(plan)
         timeout_ms = self._fetcher.settings.socket_timeout_ms
         with waiting.new_cancel_scope() as scope:
-            if isinstance(plan, FetchPlan):
-                self._fetch_scope = scope
+            if isinstance(plan, FetchPlan) and plan.session_epoch != INITIAL_EPOCH:
+                self._fetch_scope = scope  # one that opens a session is answered at once
                 if self._has_news.is_set():  # while it connected
                     self._hurry()
             response = await connection.request(message, version=version, timeout_ms=timeout_ms)
