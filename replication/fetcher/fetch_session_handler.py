@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from ...common.errors import ErrorCode
 from ...common.sentinels import INVALID_SESSION_ID, ZERO_UUID
 from ...common.topic_partition import TopicPartition
-from .plans import FetchAnswer, FetchPlan, ForgottenPartition, PlannedPartition
+from .plans import INITIAL_EPOCH, FetchAnswer, FetchPlan, ForgottenPartition, PlannedPartition
 
 logger = logging.getLogger(__name__)
 
-INITIAL_EPOCH = 0
-"""Opens a session, and closes the one named with it."""
 EPOCH_MAX = 2**31 - 1
 
 

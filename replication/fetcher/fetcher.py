@@ -395,7 +395,7 @@ class ReplicaFetcher:
         """
         self._failures = 0
         if not self._session.handle_answer(answer):
-            if plan.session_epoch == 0 or answer.error not in SESSION_ERRORS:
+            if plan.opens_session or answer.error not in SESSION_ERRORS:
                 self._delay(self.topic_partitions, now_ms + self.settings.fetch_backoff_ms)
             return
         changed: list[TopicPartition] = []

@@ -13,7 +13,6 @@ from ...common.errors import ErrorCode
 from ...common.topic_partition import TopicPartition
 from ...protocol import messages
 from ...protocol.api_keys import ApiKey
-from .fetch_session_handler import INITIAL_EPOCH
 from .plans import (
     EpochEnd,
     EpochsPlan,
@@ -107,7 +106,7 @@ class LeaderEndpoint:
         message = make(
             # One that opens a session does not wait: until it is answered nobody knows the number
             # of the session, which could not be closed.
-            max_wait_ms=0 if plan.session_epoch == INITIAL_EPOCH else settings.fetch_wait_ms_max,
+            max_wait_ms=0 if plan.opens_session else settings.fetch_wait_ms_max,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_response_max_bytes,
             session_id=plan.session_id,

@@ -30,6 +30,10 @@ class ForgottenPartition(NamedTuple):
     topic_id: bytes
 
 
+INITIAL_EPOCH = 0
+"""Opens a session, and closes the one named with it."""
+
+
 class FetchPlan(NamedTuple):
     """One Fetch: what changed in its session, and all that the session holds."""
 
@@ -42,6 +46,11 @@ class FetchPlan(NamedTuple):
     requested: Mapping[TopicPartition, PlannedPartition]
     """Every partition of the session, as it is requested by now."""
     topic_names: Mapping[bytes, str]
+
+    @property
+    def opens_session(self) -> bool:
+        """Whether it names all partitions, and the answer the session they are in from now on."""
+        return self.session_epoch == INITIAL_EPOCH
 
 
 class FetchedPartition(NamedTuple):

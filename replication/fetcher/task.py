@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ...client.errors import ClientError
 from ...runtime import waiting
 from ...runtime.clock import Clock
-from .fetch_session_handler import INITIAL_EPOCH
 from .fetcher import ReplicaFetcher
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
 from .plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
@@ -142,7 +141,7 @@ class FetcherTask:
         message, version = self._endpoint.encode(plan)
         timeout_ms = self._fetcher.settings.socket_timeout_ms
         with waiting.new_cancel_scope() as scope:
-            if isinstance(plan, FetchPlan) and plan.session_epoch != INITIAL_EPOCH:
+            if isinstance(plan, FetchPlan) and not plan.opens_session:
                 self._fetch_scope = scope  # one that opens a session is answered at once
                 if self._has_news.is_set():  # while it connected
                     self._hurry()

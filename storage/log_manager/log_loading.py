@@ -93,6 +93,7 @@ class LogLoading:
         self._threads = threads
         self._began_ms = clock.monotonic_ms()
         self._recovery_ms = recovery_ms
+        self._total = 0
         self._workers = Workers("log-recovery")
         self._loaded: dict[LogDirectory, dict[TopicPartition, Log]] = {}
         self._cleaned: dict[LogDirectory, Mapping[TopicPartition, int] | None] = {}
@@ -133,10 +134,11 @@ class LogLoading:
             # two threads would hand each other the interpreter: it takes them twice as long as one.
             threads = 1 if directory.was_clean else self._threads
             self._workers.start(jobs, self._load, min(threads, len(partitions)))
+        self._total = len(owners)
         recovering = any(not each.was_clean for each in self._directories)
         while not self._workers.wait(PROGRESS_INTERVAL_SECONDS):
             if on_progress is not None:
-                on_progress(self._progress(self._workers.done, len(owners), recovering=recovering))
+                on_progress(self._progress(self._workers.done, recovering=recovering))
         if self._workers.is_stopped:
             raise LoadingStopped("the loading of the logs was stopped")
         self._take_over(owners)
@@ -160,13 +162,13 @@ class LogLoading:
         self._workers.wait()
         return loaded
 
-    def progress(self, left: int, total: int) -> LoadProgress:
-        """How far the recovery has come, where so many logs are left of all."""
-        return self._progress(total - left, total, recovering=True)
+    def progress(self, left: int) -> LoadProgress:
+        """How far the recovery has come, where so many logs are left."""
+        return self._progress(self._total - left, recovering=True)
 
-    def _progress(self, done: int, total: int, *, recovering: bool) -> LoadProgress:
+    def _progress(self, done: int, *, recovering: bool) -> LoadProgress:
         seconds = (self._clock.monotonic_ms() - self._began_ms) / 1000
-        return LoadProgress(done, total, seconds, recovering)
+        return LoadProgress(done, self._total, seconds, recovering)
 
     def _begin(self, directory: LogDirectory) -> list[TopicPartition]:
         try:

@@ -154,7 +154,6 @@ class LogManager:
         self.unrecovered: dict[TopicPartition, LogDirectory] = {}
         self._to_delete: set[TopicPartition] = set()
         """Logs that are deleted as soon as they are recovered."""
-        self._recovery_total = 0
         self._loading: LogLoading | None = None
         self.directories = LogDirectories(files, log_dirs)
         self.checkpoints = Checkpoints(self.directories, self.directories.note_failure)
@@ -201,7 +200,6 @@ class LogManager:
             for topic_partition, log in directory.logs.items():
                 self._take_up(directory, topic_partition, log)
             self.unrecovered |= dict.fromkeys(directory.unrecovered, directory)
-        self._recovery_total = len(self.logs) + len(self.unrecovered)
         self._load_future_logs(self._loading.futures)
         self._lower_checkpoints(each for each in self.directories.online if not each.was_clean)
         for directory, path in self._loading.pending_deletion:
@@ -250,7 +248,7 @@ class LogManager:
         Returns:
             how far the recovery has come; None at its end.
         """
-        lowered = set()
+        lowered: dict[LogDirectory, None] = {}
         for topic_partition, log in recovered.items():
             directory = self.unrecovered.get(topic_partition)
             if directory is None:  # it has failed meanwhile
@@ -263,18 +261,20 @@ class LogManager:
                 continue
             for name in (RECOVERY_POINTS_FILE, LOG_START_OFFSETS_FILE):
                 if entry_of(name, log) != directory.offset(name, topic_partition):
-                    lowered.add(directory)
+                    lowered[directory] = None
             del self.unrecovered[topic_partition], directory.unrecovered[topic_partition]
             self._take_up(directory, topic_partition, log)
         self._lower_checkpoints(lowered)
-        for topic_partition in recovered.keys() & self._to_delete & self.logs.keys():
+        for topic_partition in recovered:  # in its order, which no hash decides
+            if topic_partition not in self._to_delete or topic_partition not in self.logs:
+                continue
             self._to_delete.discard(topic_partition)
             with suppress(StorageError):  # its topic is gone: the next start sets it aside
                 self.delete_log(topic_partition)
         loading = self._loading
         assert loading is not None
         if self.unrecovered:
-            return loading.progress(len(self.unrecovered), self._recovery_total)
+            return loading.progress(len(self.unrecovered))
         self._loading = None
         return None
 
