@@ -147,10 +147,11 @@ def share_offsets_are_altered_before_there_is_a_group(talk: Talk) -> None:
 
 @scenario(ApiKey.DELETE_SHARE_GROUP_OFFSETS)
 def share_offsets_are_deleted(talk: Talk) -> None:
-    left(talk)
-    group, topic = talk.name(), talk.name()
+    # The other topic comes first: the coordinator that has given out this one knows of it, too.
     other = talk.name("other")
     talk.create_topic(other)
+    left(talk)
+    group, topic = talk.name(), talk.name()
     talk.ask(deleting(group, other, "absent-topic"), talk.version)
     talk.ask(deleting(group), talk.version)
     talk.ask(deleting(group, topic, other), talk.version)
