@@ -31,7 +31,8 @@ class FetchSessionHandler:
         self._leader_id = leader_id
         self.session_id = INVALID_SESSION_ID
         self.session_epoch = INITIAL_EPOCH
-        self._requested: Mapping[TopicPartition, PlannedPartition] = {}
+        self._requested: dict[TopicPartition, PlannedPartition] = {}
+        """What changed last is at the end."""
         self._topic_names: dict[bytes, str] = {}
 
     @property
@@ -39,48 +40,52 @@ class FetchSessionHandler:
         """Whether the next fetch names every partition."""
         return self.session_epoch == INITIAL_EPOCH
 
-    def build(self, requested: Mapping[TopicPartition, PlannedPartition]) -> FetchPlan:
+    def build(
+        self, changes: Mapping[TopicPartition, PlannedPartition | None], max_wait_ms: int = 0
+    ) -> FetchPlan:
         """The next fetch.
 
         Args:
-            requested: its partitions in the order in which the leader shall fill its response.
-                Kept; if it is the same object as the last time, nothing has changed.
+            changes: how partitions are requested from now on that may be requested otherwise than
+                the last time; None: not at all. The leader fills its response in their order.
+            max_wait_ms: how long the leader may hold it, unless it opens a session.
         """
-        session = {} if self.is_full else self._requested
+        requested = self._requested
         to_send: dict[TopicPartition, PlannedPartition] = {}
-        forgotten: tuple[ForgottenPartition, ...] = ()
+        forgotten: list[ForgottenPartition] = []
         replaced: list[ForgottenPartition] = []
-        if requested is not session:
-            altered: dict[TopicPartition, PlannedPartition] = {}
-            for tp, partition in requested.items():
-                before = session.get(tp)
-                if before is None:
-                    to_send[tp] = partition
-                elif before != partition:
-                    altered[tp] = partition
-                    if partition.topic_id != before.topic_id and ZERO_UUID not in (
-                        partition.topic_id,
-                        before.topic_id,
-                    ):
-                        replaced.append(ForgottenPartition(tp, before.topic_id))
-            if len(session) + len(to_send) != len(requested):
-                forgotten = tuple(
-                    ForgottenPartition(tp, before.topic_id)
-                    for tp, before in session.items()
-                    if tp not in requested
-                )
-            to_send.update(altered)
-            self._requested = requested
-            if to_send or forgotten or self.is_full:  # else the topic ids are the same
-                self._topic_names = _names_in(requested)
+        for tp, partition in changes.items():
+            before = requested.get(tp)
+            if partition == before:
+                continue
+            if before is not None:
+                del requested[tp]
+            if partition is not None:
+                requested[tp] = to_send[tp] = partition
+                if any(partition.topic_id):
+                    self._topic_names[partition.topic_id] = tp.topic
+            if before is None:
+                continue
+            if partition is None:
+                forgotten.append(ForgottenPartition(tp, before.topic_id))
+            elif partition.topic_id != before.topic_id and ZERO_UUID not in (
+                partition.topic_id,
+                before.topic_id,
+            ):
+                replaced.append(ForgottenPartition(tp, before.topic_id))
+        if len(self._topic_names) > len(requested):  # topics have gone
+            self._topic_names = _names_in(requested)
+        if self.is_full:
+            to_send, forgotten, replaced, max_wait_ms = dict(requested), [], [], 0
         return FetchPlan(
             self.session_id,
             self.session_epoch,
             to_send,
-            forgotten,
+            tuple(forgotten),
             tuple(replaced),
             requested,
             self._topic_names,
+            max_wait_ms,
         )
 
     def handle_answer(self, answer: FetchAnswer) -> bool:

@@ -128,27 +128,27 @@ class FetchStates(dict[TopicPartition, PartitionFetchState]):
     """The states of a fetcher's partitions, the one that is fetched first at the front.
 
     Attributes:
-        has_changed: whether a state was added, removed, replaced or moved since the flag was
-            reset, by the fetcher when it has looked at all of them.
+        pending: partitions to look at before the next request: whose state was added, removed,
+            replaced or moved. The fetcher takes those out that need no other look.
     """
 
-    __slots__ = ("has_changed",)
+    __slots__ = ("pending",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.has_changed = True
+        self.pending: dict[TopicPartition, None] = {}
 
     def __setitem__(self, topic_partition: TopicPartition, state: PartitionFetchState) -> None:
-        self.has_changed = True
+        self.pending[topic_partition] = None
         super().__setitem__(topic_partition, state)
 
     def __delitem__(self, topic_partition: TopicPartition) -> None:
-        self.has_changed = True
+        self.pending[topic_partition] = None
         super().__delitem__(topic_partition)
 
     def pop(self, topic_partition: TopicPartition, *default: Any) -> Any:
         """As a dict's."""
-        self.has_changed = True
+        self.pending[topic_partition] = None
         return super().pop(topic_partition, *default)
 
 

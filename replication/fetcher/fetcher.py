@@ -10,7 +10,8 @@ request.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH
@@ -41,14 +42,20 @@ from .plans import (
     RequestPlan,
     WaitPlan,
 )
-from .settings import FIRST_BACKOFF_MS, FetcherSettings
+from .settings import FIRST_BACKOFF_MS, NEW_PARTITION_WAIT_MS, FetcherSettings
 from .truncation import Truncation, offset_truncation
 
 logger = logging.getLogger(__name__)
 
-UNCHANGED_MS_MAX = 5000
-"""How long one request is sent again without a look at the partitions. Retention may have moved
-a log's start here, of which the leader may hear so much later."""
+ROUND_MS = 500
+LOOKS_OF_ROUND = 250
+"""Every half second so many partitions that rest are looked at before a request, half a millisecond
+of work, and so all in turn: retention may have moved a log's start here, of which the leader may
+hear so much later."""
+
+FEW_COME_ALONE_MS = 1000
+"""So long after partitions were added, more are expected: the leader is not to hold fetches longer
+than those may wait, since abandoning one costs the session, and the next names all partitions."""
 
 SESSION_ERRORS = frozenset(
     {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH}
@@ -130,9 +137,13 @@ class ReplicaFetcher:
         """Requests without a response, one after the other."""
         self._states = FetchStates()
         """The first to be fetched comes first."""
-        self._unchanged: Mapping[TopicPartition, PlannedPartition] | None = None
-        """Requested again as long as no state changes; None: each is to be looked at."""
-        self._unchanged_until_ms = 0
+        self._round: Iterator[TopicPartition] = iter(())
+        """Those that the round of all partitions has not come to yet."""
+        self._round_ms = 0
+        """When the round goes on."""
+        self._has_new = False
+        """Partitions were added since the last fetch."""
+        self._expects_more_until_ms = 0
 
     # -- which partitions -----------------------------------------------------------------
 
@@ -142,6 +153,7 @@ class ReplicaFetcher:
         One that is here already in the same leader epoch goes on where it is. One that had
         failed is tried again.
         """
+        self._has_new = True
         for tp, begin in initial.items():
             self.failed.discard(tp)
             state: PartitionFetchState | None = self._states.pop(tp, None)
@@ -199,18 +211,15 @@ class ReplicaFetcher:
         Args:
             now_ms: monotonic.
         """
-        unchanged = self._unchanged
-        if unchanged is not None:
-            if not self._states.has_changed and now_ms < self._unchanged_until_ms:
-                self.requests_count += 1
-                return self._session.build(unchanged)
-            self._unchanged = None
+        if now_ms >= self._round_ms:
+            self._go_round()
+            self._round_ms = now_ms + ROUND_MS
         epochs: dict[TopicPartition, RequestedEpoch] = {}
         earliest: dict[TopicPartition, int] = {}
         latest: dict[TopicPartition, int] = {}
         unsettled = [
             (tp, state)
-            for tp, state in self._states.items()
+            for tp, state in self._pending_states()
             if state.state is not ReplicaState.FETCHING and not state.is_delayed(now_ms)
         ]
         for tp, state in unsettled:
@@ -247,50 +256,69 @@ class ReplicaFetcher:
         else:
             epochs[tp] = RequestedEpoch(state.current_leader_epoch, epoch)
 
+    def _go_round(self) -> None:
+        """Look at some of the partitions of which nothing is known to have changed."""
+        some = list(islice(self._round, LOOKS_OF_ROUND))
+        if len(some) < LOOKS_OF_ROUND:
+            self._round = iter(list(self._states))
+        self._states.pending.update(dict.fromkeys(some))
+
+    def _pending_states(self) -> Iterator[tuple[TopicPartition, PartitionFetchState]]:
+        for tp in self._states.pending:
+            state = self._states.get(tp)
+            if state is not None:
+                yield tp, state
+
     def _build_fetch(self, now_ms: int) -> FetchPlan | WaitPlan:
         """A fetch of all partitions that are ready for it, if any is (Kafka's buildFetch).
 
-        Where that is every partition, and the quota can hold none back, the next fetch is the
-        same until the state of one of them changes.
+        Only those are looked at that are pending: each other is requested as before.
         """
-        self._states.has_changed = False
-        all_are_in_sync = True
-        requested: dict[TopicPartition, PlannedPartition] = {}
-        max_bytes = self.settings.fetch_max_bytes
-        names_epochs = self.settings.truncation is Truncation.FETCH
+        changes: dict[TopicPartition, PlannedPartition | None] = {}
         has_quota = self._quota is not UNBOUNDED_QUOTA
         held_back = False
-        gone: list[TopicPartition] = []
-        for tp, state in self._states.items():
+        looked_at, self._states.pending = self._states.pending, {}
+        for tp in looked_at:
+            changes[tp] = None
+            state = self._states.get(tp)
+            if state is None:
+                continue
             if not state.is_ready_for_fetch(now_ms):
+                self._states.pending[tp] = None
                 continue
             if has_quota and not state.is_in_sync:
-                all_are_in_sync = False
+                self._states.pending[tp] = None
                 if self._should_throttle(tp):
                     held_back = True
                     continue
             partition = self._partition_of(tp)
             if partition is None:
-                gone.append(tp)
-                continue
-            epoch = state.last_fetched_epoch
-            requested[tp] = PlannedPartition(
-                state.topic_id,
-                state.fetch_offset,
-                partition.log_start_offset,
-                max_bytes,
-                state.current_leader_epoch,
-                epoch if names_epochs and epoch is not None else NO_EPOCH,
-            )
-        # The disk went offline, or they are being deleted: whoever did that removes them here.
-        self._delay(gone, now_ms + self.settings.fetch_backoff_ms)
-        plan = self._session.build(requested)
+                # The disk went offline, or it is being deleted: whoever did that removes it here.
+                self._delay((tp,), now_ms + self.settings.fetch_backoff_ms)
+            else:
+                changes[tp] = self._planned(state, partition)
+        if self._has_new:
+            self._has_new, self._expects_more_until_ms = False, now_ms + FEW_COME_ALONE_MS
+        max_wait_ms = self.settings.fetch_wait_ms_max
+        if now_ms < self._expects_more_until_ms:
+            max_wait_ms = min(max_wait_ms, NEW_PARTITION_WAIT_MS)
+        plan = self._session.build(changes, max_wait_ms)
         if not plan.requested and not plan.to_forget:
             return self._wait(now_ms, held_back)
         self.requests_count += 1
-        if requested and all_are_in_sync and len(requested) == len(self._states):
-            self._unchanged, self._unchanged_until_ms = requested, now_ms + UNCHANGED_MS_MAX
         return plan
+
+    def _planned(self, state: PartitionFetchState, partition: Partition) -> PlannedPartition:
+        names_epochs = self.settings.truncation is Truncation.FETCH
+        epoch = state.last_fetched_epoch if names_epochs else None
+        return PlannedPartition(
+            state.topic_id,
+            state.fetch_offset,
+            partition.log_start_offset,
+            self.settings.fetch_max_bytes,
+            state.current_leader_epoch,
+            NO_EPOCH if epoch is None else epoch,
+        )
 
     def _should_throttle(self, tp: TopicPartition) -> bool:
         """Of one that is not in sync: others are fetched anyway, or the ISR would flap."""
@@ -299,7 +327,7 @@ class ReplicaFetcher:
     def _wait(self, now_ms: int, held_back: bool) -> WaitPlan:
         moments = [
             state.delayed_until_ms
-            for state in self._states.values()
+            for _, state in self._pending_states()
             if state.delayed_until_ms is not None and state.delayed_until_ms > now_ms
         ]
         if held_back:
@@ -399,14 +427,13 @@ class ReplicaFetcher:
                 self._delay(self.topic_partitions, now_ms + self.settings.fetch_backoff_ms)
             return
         changed: list[TopicPartition] = []
-        if answer.partitions:
-            self._states.has_changed = True  # if only in where their logs start
         try:
             for tp, fetched in answer.partitions.items():
                 state = self._states.get(tp)
                 requested = plan.requested.get(tp)
                 if state is None or requested is None or _is_stale(state, requested, now_ms):
                     continue
+                self._states.pending[tp] = None  # if only since its log may start elsewhere
                 if self._take_partition(tp, state, fetched, now_ms):
                     changed.append(tp)
                 yield len(fetched.records)

@@ -104,9 +104,7 @@ class LeaderEndpoint:
                 )
             )
         message = make(
-            # One that opens a session does not wait: until it is answered nobody knows the number
-            # of the session, which could not be closed.
-            max_wait_ms=0 if plan.opens_session else settings.fetch_wait_ms_max,
+            max_wait_ms=plan.max_wait_ms,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_response_max_bytes,
             session_id=plan.session_id,

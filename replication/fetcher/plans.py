@@ -44,8 +44,11 @@ class FetchPlan(NamedTuple):
     to_replace: tuple[ForgottenPartition, ...]
     """Whose topic was made anew; forgotten where partitions go by topic id."""
     requested: Mapping[TopicPartition, PlannedPartition]
-    """Every partition of the session, as it is requested by now."""
+    """Every partition of the session, as it is requested until the next plan is made."""
     topic_names: Mapping[bytes, str]
+    max_wait_ms: int = 0
+    """How long the leader may hold it while it has no news. One that opens a session is answered
+    at once: until then nobody knows the number of the session, which could not be closed."""
 
     @property
     def opens_session(self) -> bool:

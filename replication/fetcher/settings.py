@@ -9,6 +9,11 @@ FIRST_BACKOFF_MS = 50
 """The pause after what passes by itself, news of a new leader still on its way: Kafka waits the
 whole `replica.fetch.backoff.ms`, and acks=all with it. It doubles up to that."""
 
+NEW_PARTITION_WAIT_MS = 10
+"""A leader may hold a fetch for `replica.fetch.wait.max.ms` while it has no news. Partitions that
+are added meanwhile would have to wait for it, as in Kafka, and acks=all with them; they do so for
+that long at most."""
+
 
 class FetcherSettings(NamedTuple):
     """The settings of all fetchers of a broker, with Kafka's defaults."""

@@ -17,15 +17,12 @@ from ...runtime.clock import Clock
 from .fetcher import ReplicaFetcher
 from .leader_endpoint import LeaderEndpoint, decode_epochs, decode_fetch, decode_offsets
 from .plans import EpochsPlan, FetchPlan, RequestPlan, WaitPlan
+from .settings import NEW_PARTITION_WAIT_MS
 
 if TYPE_CHECKING:
     from ...protocol.codec.message import Message
 
 logger = logging.getLogger(__name__)
-
-ABANDON_AFTER_MS = 10
-"""A leader may hold a fetch for long while it has no news. Partitions that are added meanwhile
-would have to wait for it, as in Kafka, and acks=all with them; so it is abandoned after that."""
 
 BYTES_PER_STEP = 256 * 1024
 """After so many appended bytes others have a turn: about half a millisecond."""
@@ -79,8 +76,8 @@ class FetcherTask:
         self._hurry()
 
     def _hurry(self) -> None:
-        """Bound the wait for the response to a fetch."""
-        deadline = waiting.current_time() + ABANDON_AFTER_MS / 1000
+        """Bound the wait for the response to a fetch, which is abandoned then."""
+        deadline = waiting.current_time() + NEW_PARTITION_WAIT_MS / 1000
         self._fetch_scope.deadline = min(self._fetch_scope.deadline, deadline)
 
     def close(self) -> None:
@@ -141,8 +138,8 @@ class FetcherTask:
         message, version = self._endpoint.encode(plan)
         timeout_ms = self._fetcher.settings.socket_timeout_ms
         with waiting.new_cancel_scope() as scope:
-            if isinstance(plan, FetchPlan) and not plan.opens_session:
-                self._fetch_scope = scope  # one that opens a session is answered at once
+            if isinstance(plan, FetchPlan) and plan.max_wait_ms > NEW_PARTITION_WAIT_MS:
+                self._fetch_scope = scope  # others are answered soon enough
                 if self._has_news.is_set():  # while it connected
                     self._hurry()
             response = await connection.request(message, version=version, timeout_ms=timeout_ms)

@@ -8,7 +8,8 @@ import pytest
 from support.scripted_leader import Followers, Replica, ScriptedLeader, tp
 
 from odradek.common.errors import ErrorCode
-from odradek.replication.fetcher.fetcher import UNCHANGED_MS_MAX
+from odradek.replication.fetcher import fetcher as fetcher_module
+from odradek.replication.fetcher.fetcher import ROUND_MS
 from odradek.replication.fetcher.plans import FetchAnswer, FetchedPartition, FetchPlan, WaitPlan
 from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
@@ -84,6 +85,33 @@ def test_what_is_in_an_answer_is_requested_anew(resting: Resting) -> None:
     assert resting.following[T0].values == [b"a", b"b"]
 
 
+def test_of_many_partitions_some_are_looked_at_now_and_then_and_so_all_in_turn(
+    resting: Resting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher_module, "LOOKS_OF_ROUND", 20)
+    for replica in resting.following.values():
+        replica.log.advance_log_start_offset(1)
+    reported: set[TopicPartition] = set()
+    for number in range(1, 8):
+        resting.followers.looks = 0
+        reported.update(resting.fetch_without_news(number * ROUND_MS).to_send)
+        assert resting.followers.looks <= 20
+    assert len(reported) == PARTITIONS
+
+
+def test_news_of_one_partition_is_work_for_one(resting: Resting) -> None:
+    resting.rest()
+    for number in range(1, FETCHES + 1):
+        resting.leading[T0].lead(0, b"b")
+        plan = resting.fetch()
+        data = resting.leader.fetch(plan).partitions[T0]
+        answer = FetchAnswer(ErrorCode.NONE, plan.session_id, {T0: data})
+        resting.fetcher.fetch_answered(plan, answer, 0)
+        assert list(resting.fetch_without_news().to_send) == [T0]
+        assert resting.following[T0].log.log_end_offset == 1 + number
+    assert resting.followers.looks <= 3 * FETCHES  # where to append, and what to request next
+
+
 def test_a_log_start_that_an_answer_moves_is_reported_by_the_next_fetch(resting: Resting) -> None:
     resting.rest()
     plan = resting.fetch()
@@ -98,7 +126,7 @@ def test_a_log_start_that_an_answer_moves_is_reported_by_the_next_fetch(resting:
 def test_a_log_start_that_retention_moves_is_reported_after_a_while(resting: Resting) -> None:
     resting.rest()
     resting.following[T0].log.advance_log_start_offset(1)
-    plan = resting.fetch_without_news(UNCHANGED_MS_MAX)
+    plan = resting.fetch_without_news(ROUND_MS)
     assert {each: requested.log_start_offset for each, requested in plan.to_send.items()} == {T0: 1}
 
 

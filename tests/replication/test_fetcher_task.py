@@ -21,14 +21,14 @@ from odradek.replication.fetcher.fetch_state import InitialFetchState
 from odradek.replication.fetcher.leader_endpoint import LeaderEndpoint
 from odradek.replication.fetcher.manager import FetcherManager
 from odradek.replication.fetcher.plans import FetchPlan, PlannedPartition, RequestedEpoch
-from odradek.replication.fetcher.settings import FetcherSettings
-from odradek.replication.fetcher.task import ABANDON_AFTER_MS, FetcherTasks
+from odradek.replication.fetcher.settings import NEW_PARTITION_WAIT_MS, FetcherSettings
+from odradek.replication.fetcher.task import FetcherTasks
 from odradek.replication.fetcher.truncation import Truncation
 from odradek.replication.partition.partition import Partition
 from odradek.storage import TopicPartition
 
 FIRST_BACKOFF_SECONDS = 0.05
-T0, T1 = tp(0), tp(1)
+T0, T1, T2, T3 = ALL = tp(0), tp(1), tp(2), tp(3)
 
 
 class WireLeader:
@@ -124,12 +124,12 @@ class WireLeader:
 
 
 class Bench:
-    """A leader of t-0 and t-1 behind a network, and the fetchers of a follower."""
+    """A leader of t-0 to t-3 behind a network, and the fetchers of a follower."""
 
     def __init__(self, folder: Path, nursery: trio.Nursery, truncation: Truncation) -> None:
         self.network = ScriptedCluster(nursery, LEADER)
-        self.leading = {each: Replica(folder / "leader", each) for each in (T0, T1)}
-        self.following = {each: Replica(folder / "follower", each) for each in (T0, T1)}
+        self.leading = {each: Replica(folder / "leader", each) for each in ALL}
+        self.following = {each: Replica(folder / "follower", each) for each in ALL}
         self.wire = WireLeader(ScriptedLeader(self.leading, 0))
         self.broker = self.network.brokers[LEADER]
         self.broker.answers = {
@@ -272,16 +272,34 @@ async def test_a_partition_that_is_added_does_not_wait_for_a_fetch_without_news(
 ) -> None:
     bench.wire.append(T1, b"a")
     bench.follow(T0)
-    await bench.broker.wait_for_request(ApiKey.FETCH, 2)
+    await trio.sleep(100.1)  # it has just asked
+    fetches = len(bench.broker.requests_of(ApiKey.FETCH))
     began = trio.current_time()
     bench.follow(T1)
     await bench.wait_replicated(T1)
-    assert trio.current_time() - began == pytest.approx(ABANDON_AFTER_MS / 1000, abs=0.001)
+    assert trio.current_time() - began == pytest.approx(NEW_PARTITION_WAIT_MS / 1000, abs=0.001)
     bench.wire.append(T0, b"a")
     await bench.wait_replicated(T0)
     assert bench.wire.sessions == 2
-    plan = bench.broker.requests_of(ApiKey.FETCH)[2]
+    plan = bench.broker.requests_of(ApiKey.FETCH)[fetches]
     assert (plan.session_id, plan.session_epoch) == (1, 0)  # closes the session before
+
+
+async def test_partitions_that_are_added_one_after_the_other_cost_no_session(
+    bench: Bench, autojump_clock
+) -> None:
+    """Each would be opened with all partitions: so many more for each one that is added."""
+    for each in ALL:
+        bench.wire.append(each, b"a")
+    for each in ALL:
+        began = trio.current_time()
+        bench.follow(each)
+        await bench.wait_replicated(each)
+        assert trio.current_time() - began <= 2 * NEW_PARTITION_WAIT_MS / 1000
+        await trio.sleep(0.3)
+    assert (bench.wire.sessions, bench.broker.connections) == (1, 1)
+    await trio.sleep(100)
+    assert bench.broker.requests_of(ApiKey.FETCH)[-1].max_wait_ms == 500
 
 
 async def test_after_a_lost_connection_it_goes_on_with_another(

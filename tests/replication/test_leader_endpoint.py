@@ -45,6 +45,7 @@ FETCH = FetchPlan(
     (ForgottenPartition(T0, OLD),),
     WANTED,
     {T: "t", U: "u"},
+    max_wait_ms=11,
 )
 
 
