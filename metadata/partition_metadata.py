@@ -27,9 +27,9 @@ class PartitionMetadata(NamedTuple):
 
     error: ErrorCode
     leader: int
-    replicas: list[int]
-    isr: list[int]
-    offline_replicas: list[int]
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
 
 
 def partition_metadata(
@@ -60,7 +60,7 @@ def partition_metadata(
         if tells_missing_listeners:
             code = ErrorCode.LISTENER_NOT_FOUND
     leader = NO_LEADER if code else state.leader
-    replicas, isr = list(state.replicas), list(state.isr)
+    replicas, isr = state.replicas, state.isr
     if leaves_out_unreachable:
         replicas = _reachable(snapshot, replicas, listener_name)
         isr = _reachable(snapshot, isr, listener_name)
@@ -73,18 +73,20 @@ def partition_metadata(
 
 def offline_replicas(
     snapshot: MetadataSnapshot, state: PartitionState, listener_name: str
-) -> list[int]:
+) -> tuple[int, ...]:
     """The replicas whose broker is gone or lacks the listener, or whose directory failed."""
     alive = snapshot.alive_nodes
-    return [
-        replica
-        for replica in state.replicas
-        if replica in state.offline_replicas or listener_name not in alive.get(replica, ())
-    ]
+    return tuple(
+        [
+            replica
+            for replica in state.replicas
+            if replica in state.offline_replicas or listener_name not in alive.get(replica, ())
+        ]
+    )
 
 
 def _reachable(
     snapshot: MetadataSnapshot, replicas: Iterable[int], listener_name: str
-) -> list[int]:
+) -> tuple[int, ...]:
     alive = snapshot.alive_nodes
-    return [replica for replica in replicas if listener_name in alive.get(replica, ())]
+    return tuple([replica for replica in replicas if listener_name in alive.get(replica, ())])

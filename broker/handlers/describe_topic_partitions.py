@@ -137,9 +137,9 @@ def _partition(
         partition_index=state.partition,
         leader_id=metadata.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=metadata.replicas,
-        isr_nodes=metadata.isr,
+        replica_nodes=list(metadata.replicas),
+        isr_nodes=list(metadata.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=metadata.offline_replicas,
+        offline_replicas=list(metadata.offline_replicas),
     )

@@ -330,8 +330,10 @@ def _known_topic(
     leaves_out = request.api_version < VERSION_OF_ALL_REPLICAS
     tells_listeners = request.api_version >= VERSION_OF_LISTENER_NOT_FOUND
     key = ("metadata", name, listener_name, leaves_out, tells_listeners)
-    partitions = context.metadata_cache.derived_from(snapshot).get(key)
+    derived = context.metadata_cache.derived_from(snapshot)
+    partitions = derived.get(key)
     if partitions is None:
+        lists: dict[tuple[int, ...], list[int]] = derived.setdefault("lists of brokers", {})
         partitions = []
         for state in snapshot.partition_states[name].values():
             metadata = partition_metadata(
@@ -341,7 +343,7 @@ def _known_topic(
                 leaves_out_unreachable=leaves_out,
                 tells_missing_listeners=tells_listeners,
             )
-            partitions.append(_partition(state, metadata))
+            partitions.append(_partition(state, metadata, lists))
             yield
         context.metadata_cache.derived_from(snapshot)[key] = partitions
     return messages.MetadataResponse.MetadataResponseTopic(
@@ -354,14 +356,21 @@ def _known_topic(
 
 
 def _partition(
-    state: PartitionState, metadata: PartitionMetadata
+    state: PartitionState,
+    metadata: PartitionMetadata,
+    lists: dict[tuple[int, ...], list[int]],
 ) -> messages.MetadataResponse.MetadataResponsePartition:
+    """A partition as it is answered; of its lists of brokers there is one of each in `lists`."""
+
+    def shared(brokers: tuple[int, ...]) -> list[int]:
+        return lists.get(brokers) or lists.setdefault(brokers, list(brokers))
+
     return messages.MetadataResponse.MetadataResponsePartition(
         error_code=metadata.error,
         partition_index=state.partition,
         leader_id=metadata.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=metadata.replicas,
-        isr_nodes=metadata.isr,
-        offline_replicas=metadata.offline_replicas,
+        replica_nodes=shared(metadata.replicas),
+        isr_nodes=shared(metadata.isr),
+        offline_replicas=shared(metadata.offline_replicas),
     )

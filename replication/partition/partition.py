@@ -9,9 +9,10 @@ watermark.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum, IntEnum
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.partition_state import LeaderAndIsr, PartitionState
@@ -44,6 +45,10 @@ class IsrChangeOutcome(Enum):
     """The state has another version: whoever wrote it, the controller will send it."""
     NOT_ATTEMPTED = "not attempted"
     """It cannot have been written; it may be proposed anew."""
+
+
+NO_REPLICAS: Final[Mapping[int, Replica]] = MappingProxyType({})
+"""Of all partitions that nobody follows here."""
 
 
 class PartitionHost(Protocol):
@@ -176,7 +181,7 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
-        self.remote_replicas: dict[int, Replica] = {}
+        self.remote_replicas: Mapping[int, Replica] = NO_REPLICAS
         self.use_log(log)
 
     @property
@@ -313,9 +318,9 @@ class Partition:
                 broker_id: known.get(broker_id) or Replica(broker_id)
                 for broker_id in state.replicas
                 if broker_id != self.broker_id
-            }
+            } or NO_REPLICAS
         else:
-            self.remote_replicas = {}
+            self.remote_replicas = NO_REPLICAS
         self._commit(state.isr if is_leader else ())
 
     def _commit(self, isr: tuple[int, ...]) -> None:

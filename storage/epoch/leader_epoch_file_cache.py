@@ -7,12 +7,14 @@ synced before: what a crash loses, recovery reads from the batches.
 from __future__ import annotations
 
 import logging
+import os
 from bisect import bisect_right
 from itertools import pairwise
 from operator import itemgetter
 
 from ...common.sentinels import NO_EPOCH, NO_OFFSET
 from ..checkpoint.checkpoint_file import CheckpointError, read_epochs, write_epochs
+from ..file_names import EPOCHS_FILE
 from ..io.files import Files
 
 logger = logging.getLogger(__name__)
@@ -25,16 +27,16 @@ class LeaderEpochFileCache:
     """Epochs and their start offsets, both rising.
 
     Args:
-        path: `leader-epoch-checkpoint` in the partition's folder, read if it is there. One
-            that is damaged counts as missing: the batches know as much.
+        directory: the partition's folder, whose `leader-epoch-checkpoint` is read if it is there.
+            One that is damaged counts as missing: the batches know as much.
         is_new: the folder was just made, so there is no file.
     """
 
-    __slots__ = ("_files", "_is_written", "entries", "is_trusted", "latest_epoch", "path")
+    __slots__ = ("_files", "_is_written", "directory", "entries", "is_trusted", "latest_epoch")
 
-    def __init__(self, files: Files, path: str, *, is_new: bool = False) -> None:
+    def __init__(self, files: Files, directory: str, *, is_new: bool = False) -> None:
         self._files = files
-        self.path = path
+        self.directory = directory
         self.entries: list[tuple[int, int]] = []
         self.latest_epoch = NO_EPOCH
         self.is_trusted = is_new
@@ -42,6 +44,11 @@ class LeaderEpochFileCache:
         self._is_written = True
         if not is_new:
             self._read()
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return os.path.join(self.directory, EPOCHS_FILE)
 
     def _read(self) -> None:
         try:

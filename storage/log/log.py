@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import takewhile
+from typing import Final
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.topic_partition import TopicPartition
@@ -95,6 +96,10 @@ class StagedAppends:
         self.buffers.clear()
         self.position += self.size
         self.size = 0
+
+
+NOTHING_STAGED: Final = StagedAppends(0)
+"""Of all logs to which nothing was appended yet, or nothing since where it goes has changed."""
 
 
 class Log:
@@ -186,8 +191,8 @@ class Log:
         self.on_start_moved: Callable[[], None] | None = None
         """Called when the log start offset has advanced."""
         self._validator = LogValidator(topic_partition, config)
-        self._staged = StagedAppends(segments.active.size)
-        self._earlier_staged: list[StagedAppends] = []
+        self._staged = NOTHING_STAGED
+        self._earlier_staged: tuple[StagedAppends, ...] = ()
         self._was_refused = False
         """Whether a part of what was staged last may lie in the file although it was refused."""
         self._active_indexes_lag = False
@@ -377,15 +382,17 @@ class Log:
         leader_epoch: int,
         now_ms: int,
     ) -> None:
-        staged = self._staged
         active = self.segments.active
+        staged = self._staged
+        if staged is NOTHING_STAGED:
+            staged = self._staged = StagedAppends(active.size)
         if (
             staged.position + staged.size + size > active.size_limit
             or max_timestamp > active.roll_after_timestamp
             or last_offset - active.base_offset > OFFSETS_MAX
             or active.roll_by_clock
         ) and self._must_roll(size, last_offset, max_timestamp, now_ms):
-            self._earlier_staged.append(staged)
+            self._earlier_staged = (*self._earlier_staged, staged)
             staged = self._staged = StagedAppends(0, base_offset, now_ms)
         staged.batches.append((base_offset, last_offset, max_timestamp, size, leader_epoch))
         staged.buffers.append(view)
@@ -522,13 +529,13 @@ class Log:
             self._publish_producers(segment.base_offset)
             self._begin_segment(segment)
             self._publish(group, segment)
-        self._earlier_staged = []
-        self._staged = StagedAppends(self.segments.active.size)
+        self._earlier_staged = ()
+        self._staged = NOTHING_STAGED
 
     def _drop_staged(self) -> None:
         """Undo what was staged, on the disk and for producers."""
-        self._earlier_staged = []
-        self._staged = StagedAppends(self.segments.active.size)
+        self._earlier_staged = ()
+        self._staged = NOTHING_STAGED
         self.staged_end_offset = self.log_end_offset
         self.producers.drop()
         self._was_refused = True
@@ -558,7 +565,7 @@ class Log:
         except OSError as error:
             raise self._storage_error("roll", error) from error
         self._begin_segment(segment)
-        self._staged = StagedAppends(0)
+        self._staged = NOTHING_STAGED
 
     def _make_segment(self, base_offset: int, now_ms: int) -> LogSegment:
         segment = LogSegment(
@@ -891,7 +898,7 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.size = self.segments.size
-        self._staged = StagedAppends(self.segments.active.size)
+        self._staged = NOTHING_STAGED
         self.epochs.truncate_from_end(offset)
         self.epochs.flush()
         start = self.log_start_offset
@@ -1163,7 +1170,7 @@ class Log:
         A flush that is under way is void: it may not have found the index files.
         """
         self.directory = path
-        self.epochs.path = os.path.join(path, os.path.basename(self.epochs.path))
+        self.epochs.directory = path
         for segment in self.segments:
             segment.relocate(path)
         self.generation += 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 from ...common.errors import ErrorCode, KafkaError
 from ...common.sentinels import INT64_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE
@@ -34,6 +36,11 @@ TRANSACTION_VERSION_2 = 2
 """From it on each transaction has an epoch of its own, which its marker raises (KIP-890)."""
 
 PRODUCER_EPOCH_MAX = 2**15 - 1
+
+NONE_BY_ID: Final[Any] = MappingProxyType({})
+NONE_IN_ORDER: Final[Any] = ()
+"""What a log has to which no producer with an id has written: a broker may hold 100,000 such logs.
+Who writes makes one of its own first; these refuse it."""
 
 
 class ProducerStateManager:
@@ -67,11 +74,11 @@ class ProducerStateManager:
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
-        self.published: dict[int, ProducerState] = {}
-        self._staged: dict[int, ProducerState] = {}
-        self._staged_in_order: list[StagedState] = []
-        self.open_transactions: dict[int, int] = {}
-        self.unreplicated: list[tuple[int, int]] = []
+        self.published: dict[int, ProducerState] = NONE_BY_ID
+        self._staged: dict[int, ProducerState] = NONE_BY_ID
+        self._staged_in_order: list[StagedState] = NONE_IN_ORDER
+        self.open_transactions: dict[int, int] = NONE_BY_ID
+        self.unreplicated: list[tuple[int, int]] = NONE_IN_ORDER
         self.first_unstable_offset: int | None = None
         self.snapshot_offset = 0
         self._verifications: Verifications | None = None
@@ -167,14 +174,14 @@ class ProducerStateManager:
                 "and wrote a batch outside of it",
             )
         batch = BatchMetadata(last_sequence, base_offset + offset_delta, offset_delta, timestamp)
-        state = self._staged[producer_id] = ProducerState(
+        state = ProducerState(
             producer_epoch,
             (*batches[1 - BATCHES_RETAINED :], batch),
             timestamp,
             state.coordinator_epoch,
             txn_first_offset,
         )
-        self._staged_in_order.append((base_offset, producer_id, state, None))
+        self._stage(base_offset, producer_id, state)
         if transactional and self._verifications is not None:
             self._verifications.end(producer_id)
         return None
@@ -217,13 +224,13 @@ class ProducerStateManager:
         if origin is AppendOrigin.ADMINISTRATOR:
             self._check_not_newer(state, batch, marker)
         same_epoch = batch.producer_epoch == state.producer_epoch
-        state = self._staged[producer_id] = ProducerState(
+        state = ProducerState(
             batch.producer_epoch,
             state.batches if same_epoch else (),
             record.timestamp,
             marker.coordinator_epoch,
         )
-        self._staged_in_order.append((base_offset, producer_id, state, marker.type))
+        self._stage(base_offset, producer_id, state, marker.type)
         if self._verifications is not None:
             self._verifications.end(producer_id)
 
@@ -275,6 +282,18 @@ class ProducerStateManager:
                 origin=AppendOrigin.REPLICATION,
             )
 
+    def _stage(
+        self,
+        base_offset: int,
+        producer_id: int,
+        state: ProducerState,
+        ended: ControlRecordType | None = None,
+    ) -> None:
+        if self._staged is NONE_BY_ID:
+            self._staged, self._staged_in_order = {}, []
+        self._staged[producer_id] = state
+        self._staged_in_order.append((base_offset, producer_id, state, ended))
+
     # --- what has been staged was written, or was not ----------------------------------
 
     def publish(self, end_offset: int = INT64_MAX) -> Sequence[AbortedTxn]:
@@ -288,24 +307,25 @@ class ProducerStateManager:
             return ()
         aborted: list[AbortedTxn] = []
         count = 0
+        if self.published is NONE_BY_ID:
+            self.published = {}
         for offset, producer_id, state, ended in staged:
             if offset >= end_offset:
                 break
             count += 1
             self.published[producer_id] = state
             if ended is not None:
-                first_offset = self.open_transactions.pop(producer_id, None)
-                if first_offset is None:
+                if producer_id not in self.open_transactions:
                     continue  # nothing was written in it: no reader has to know
+                first_offset = self.open_transactions.pop(producer_id)
+                if self.unreplicated is NONE_IN_ORDER:
+                    self.unreplicated = []
                 self.unreplicated.append((offset, first_offset))
                 if ended is ControlRecordType.ABORT:
                     last_stable = next(iter(self.open_transactions.values()), offset + 1)
                     aborted.append(AbortedTxn(producer_id, first_offset, offset, last_stable))
             elif state.current_txn_first_offset >= 0:
-                if producer_id not in self.open_transactions:
-                    self.open_transactions[producer_id] = state.current_txn_first_offset
-                if self.first_unstable_offset is None:
-                    self.first_unstable_offset = state.current_txn_first_offset
+                self._note_open(producer_id, state.current_txn_first_offset)
         if count == len(staged):
             self._staged.clear()
             staged.clear()
@@ -313,10 +333,16 @@ class ProducerStateManager:
             del staged[:count]
         return aborted
 
+    def _note_open(self, producer_id: int, first_offset: int) -> None:
+        if self.open_transactions is NONE_BY_ID:
+            self.open_transactions = {}
+        self.open_transactions.setdefault(producer_id, first_offset)
+        if self.first_unstable_offset is None:
+            self.first_unstable_offset = first_offset
+
     def drop(self) -> None:
         """What was staged has not been written."""
-        self._staged.clear()
-        self._staged_in_order.clear()
+        self._staged, self._staged_in_order = NONE_BY_ID, NONE_IN_ORDER
 
     # --- what is stable ----------------------------------------------------------------
 
@@ -364,14 +390,14 @@ class ProducerStateManager:
             snapshot_offset: of the snapshot they come from.
         """
         self.drop()
-        self.published = dict(states)
+        self.published = dict(states) or NONE_BY_ID
         opened = sorted(
             (state.current_txn_first_offset, producer_id)
             for producer_id, state in states.items()
             if state.current_txn_first_offset >= 0
         )
-        self.open_transactions = {producer_id: first for first, producer_id in opened}
-        self.unreplicated.clear()
+        self.open_transactions = {producer_id: first for first, producer_id in opened} or NONE_BY_ID
+        self.unreplicated = NONE_IN_ORDER
         self._find_first_unstable()
         self.snapshot_offset = snapshot_offset
 

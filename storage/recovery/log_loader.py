@@ -23,7 +23,6 @@ from ..epoch.epoch_check import rebuild_epochs
 from ..epoch.leader_epoch_file_cache import LeaderEpochFileCache
 from ..errors import LogDirectoryError
 from ..file_names import (
-    EPOCHS_FILE,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     PARTITION_METADATA_FILE,
@@ -138,13 +137,13 @@ class _LogLoader:
         self._files.make_directory(self._directory)
         if topic_id is not None:
             write_topic_id(self._files, self._directory, topic_id)
-        self.epochs = LeaderEpochFileCache(self._files, self._path(EPOCHS_FILE), is_new=True)
+        self.epochs = LeaderEpochFileCache(self._files, self._directory, is_new=True)
         return self._log([self._new_segment(0)], 0, 0, 0, topic_id)
 
     def load(self, log_start_offset: int, *, clean_shutdown: bool) -> Log:
         """The log in a folder that exists. Raises `KafkaError` where a batch is none."""
         directory, files = self._directory, self._files
-        self.epochs = epochs = LeaderEpochFileCache(files, self._path(EPOCHS_FILE))
+        self.epochs = epochs = LeaderEpochFileCache(files, directory)
         found, corrupt = self._find_segments()
         topic_id, found = self._read_topic_id(found, clean_shutdown=clean_shutdown)
         corrupt |= find_corrupt_transaction_indexes(found)

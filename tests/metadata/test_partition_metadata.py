@@ -52,7 +52,7 @@ def snapshot() -> MetadataSnapshot:
 
 def test_a_partition_in_good_order_has_no_error(snapshot: MetadataSnapshot) -> None:
     reported = partition_metadata(snapshot, state(leader=2, isr=(2,)), "PLAINTEXT")
-    assert reported == (ErrorCode.NONE, 2, [1, 2], [2], [])
+    assert reported == (ErrorCode.NONE, 2, (1, 2), (2,), ())
 
 
 @pytest.mark.parametrize("leader", [3, -1])
@@ -81,21 +81,21 @@ def test_replicas_that_cannot_be_reached_are_left_out_on_request(
 ) -> None:
     partition = state(replicas=(1, 2, 3), isr=(1, 3))
     reported = partition_metadata(snapshot, partition, "PLAINTEXT", leaves_out_unreachable=True)
-    assert reported[:4] == (ErrorCode.REPLICA_NOT_AVAILABLE, 1, [1, 2], [1])
+    assert reported[:4] == (ErrorCode.REPLICA_NOT_AVAILABLE, 1, (1, 2), (1,))
     reported = partition_metadata(snapshot, partition, "PLAINTEXT")
-    assert reported[:4] == (ErrorCode.NONE, 1, [1, 2, 3], [1, 3])
+    assert reported[:4] == (ErrorCode.NONE, 1, (1, 2, 3), (1, 3))
 
 
 def test_a_missing_leader_comes_before_missing_replicas(snapshot: MetadataSnapshot) -> None:
     partition = state(leader=3, replicas=(1, 3))
     reported = partition_metadata(snapshot, partition, "PLAINTEXT", leaves_out_unreachable=True)
-    assert reported[:4] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1], [1])
+    assert reported[:4] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, (1,), (1,))
 
 
 def test_offline_replicas_are_those_gone_those_out_of_reach_and_those_said_to_be(
     snapshot: MetadataSnapshot,
 ) -> None:
     partition = state(replicas=(1, 2, 3), offline=(1,))
-    assert offline_replicas(snapshot, partition, "PLAINTEXT") == [1, 3]
-    assert offline_replicas(snapshot, partition, "EXTERNAL") == [1, 2, 3]
-    assert partition_metadata(snapshot, partition, "PLAINTEXT").offline_replicas == [1, 3]
+    assert offline_replicas(snapshot, partition, "PLAINTEXT") == (1, 3)
+    assert offline_replicas(snapshot, partition, "EXTERNAL") == (1, 2, 3)
+    assert partition_metadata(snapshot, partition, "PLAINTEXT").offline_replicas == (1, 3)

@@ -16,9 +16,14 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def cache(path: str) -> LeaderEpochFileCache:
+def folder(path: str) -> str:
+    return str(Path(path).parent)
+
+
+@pytest.fixture
+def cache(folder: str) -> LeaderEpochFileCache:
     """Epoch 2 from offset 0, 3 from 10, 7 from 20."""
-    made = LeaderEpochFileCache(REAL_FILES, path)
+    made = LeaderEpochFileCache(REAL_FILES, folder)
     for epoch, offset in ((2, 0), (3, 10), (7, 20)):
         made.assign(epoch, offset)
     made.flush()
@@ -41,8 +46,8 @@ def test_an_epoch_ends_where_the_next_begins(cache, epoch: int, answer) -> None:
     assert cache.end_offset_for(epoch, log_end_offset=33) == answer
 
 
-def test_nothing_is_known_of_an_empty_log(path: str) -> None:
-    cache = LeaderEpochFileCache(REAL_FILES, path)
+def test_nothing_is_known_of_an_empty_log(folder: str) -> None:
+    cache = LeaderEpochFileCache(REAL_FILES, folder)
     assert cache.end_offset_for(0, log_end_offset=0) == (-1, -1)
     assert cache.latest_epoch == -1
 
@@ -100,9 +105,9 @@ def test_an_offset_belongs_to_an_epoch(cache, offset: int, epoch: int) -> None:
     assert cache.epoch_for(offset) == epoch
 
 
-def test_the_file_is_in_kafkas_format_and_read_again(cache, path: str) -> None:
+def test_the_file_is_in_kafkas_format_and_read_again(cache, folder: str, path: str) -> None:
     assert Path(path).read_text() == "0\n3\n2 0\n3 10\n7 20\n"
-    assert LeaderEpochFileCache(REAL_FILES, path).entries == cache.entries
+    assert LeaderEpochFileCache(REAL_FILES, folder).entries == cache.entries
 
 
 @pytest.mark.parametrize(
@@ -118,9 +123,9 @@ def test_the_file_is_in_kafkas_format_and_read_again(cache, path: str) -> None:
         "0\n2\n1 7\n2 5\n",
     ],
 )
-def test_a_damaged_file_counts_as_missing(path: str, text: str, caplog) -> None:
+def test_a_damaged_file_counts_as_missing(folder: str, path: str, text: str, caplog) -> None:
     Path(path).write_text(text)
-    cache = LeaderEpochFileCache(REAL_FILES, path)
+    cache = LeaderEpochFileCache(REAL_FILES, folder)
     assert (cache.entries, cache.latest_epoch) == ([], -1)
     assert "leader-epoch-checkpoint" in caplog.text
     cache.assign(4, 10)
