@@ -16,6 +16,7 @@ UNLIMITED: Final = 1 << 20
 RESERVE_MAX: Final = 64
 RESERVE_SHARE: Final = 8
 """Of all descriptors one in so many is in reserve, up to `RESERVE_MAX`."""
+SEGMENTS_SHARE: Final = 3
 SEGMENTS_MIN: Final = 16
 SEGMENTS_MAX: Final = 16_384
 CONNECTIONS_MIN: Final = 8
@@ -48,8 +49,10 @@ class DescriptorPlan(NamedTuple):
 
 
 def plan_descriptors(limit: int, used: int) -> DescriptorPlan:
-    """Divide the descriptors: half of what is free for segments, as logs need them, half for
-    connections.
+    """Divide the descriptors: a third of what is free for segments, the rest for connections.
+
+    A segment that had to be closed is opened again where it is read; a client that is turned away
+    is turned away.
 
     Args:
         limit: the process's.
@@ -57,7 +60,7 @@ def plan_descriptors(limit: int, used: int) -> DescriptorPlan:
     """
     reserve = min(limit // RESERVE_SHARE, RESERVE_MAX)
     free = max(limit - used - reserve, 0)
-    segments = max(min(free // 2, SEGMENTS_MAX), SEGMENTS_MIN)
+    segments = max(min(free // SEGMENTS_SHARE, SEGMENTS_MAX), SEGMENTS_MIN)
     return DescriptorPlan(limit, used, reserve, segments, max(free - segments, CONNECTIONS_MIN))
 
 

@@ -100,15 +100,19 @@ async def ask_controller(
     Raises:
         KafkaError: REQUEST_TIMED_OUT, the controller was not found, or did not answer.
     """
-    with waiting.move_on_after(max(timeout_ms, 0) / 1000 + ANSWER_GRACE_MS / 1000):
-        while True:
-            if context.controller.is_active or timeout_ms <= 0:
-                try:
-                    return await here()
-                except KafkaError as refusal:
-                    if refusal.code is not ErrorCode.NOT_CONTROLLER:
-                        raise
-            else:
+    until = waiting.current_time() + (max(timeout_ms, 0) + ANSWER_GRACE_MS) / 1000
+    while waiting.current_time() < until:
+        is_here = context.controller.is_active or timeout_ms <= 0
+        if is_here:
+            try:
+                # It waits for its turn as long as the time-out, but is not ended once it has begun:
+                # what was written to the store and sent to brokers cannot be taken back.
+                return await here()
+            except KafkaError as refusal:
+                if refusal.code is not ErrorCode.NOT_CONTROLLER:
+                    raise
+        with waiting.move_on_after(until - waiting.current_time()):
+            if not is_here:
                 answer = await _send_on(context, body, version, timeout_ms, on_behalf)
                 if answer is not None:
                     return answer

@@ -73,7 +73,7 @@ PREFERENCES_MAX = 100_000
 """So many partitions without a log may have a preferred directory; the oldest preferences are
 dropped first. Kafka remembers any number."""
 
-SEGMENTS_AT_A_TIME = 8
+SEGMENTS_AT_A_TIME = 6
 """So many of a log are deleted in one go: each has some files to rename."""
 
 UNIQUE_LENGTH = 32

@@ -4,8 +4,8 @@
 
 
 Each series has a broker of its own in every round, and goes through its values upwards: more
-connections, partitions, segments, groups, larger batches. At each value it takes the rate, the
-broker's processor time for a request and its resident memory. What needs not grow is flat.
+connections, partitions, segments, keys, groups, larger batches. At each value it takes the rate,
+the broker's processor time for a request and its resident memory. What needs not grow is flat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ...bench.run.calibration import calibrate
-from .growing import batches, connections, groups, partitions, report, segments
+from .growing import batches, connections, groups, keys, partitions, report, segments
 from .growing.series import Figures, Series
 from .measure import broker, machine
 
@@ -27,6 +27,7 @@ SERIES: tuple[Series, ...] = (
     *connections.SERIES,
     *partitions.SERIES,
     *segments.SERIES,
+    *keys.SERIES,
     *groups.SERIES,
     *batches.SERIES,
 )

@@ -52,7 +52,7 @@ SERIES = (
     Series(
         "busy connections",
         "connections",
-        (1, 4, 16, 64, 256, 1000, 5000),
+        (1, 4, 16, 64, 256, 1000, 10_000),
         "Produce of one record of 100 B to one partition, acks=1, one in flight on each",
         busy,
         each="busy connection",
@@ -60,7 +60,7 @@ SERIES = (
     Series(
         "idle connections",
         "idle connections",
-        (0, 10, 100, 1000, 5000),
+        (0, 10, 100, 1000, 10_000),
         "16 other connections send Produce, one in flight on each",
         idle,
         each="idle connection",
