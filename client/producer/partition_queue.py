@@ -3,14 +3,17 @@
 Kafka's deque of a partition in `RecordAccumulator` together with its `TxnPartitionEntry`. A batch
 gets its sequence number when it is first sent (KIP-98), and not before the fifth of those numbered
 before it is settled: a leader knows the last five batches of a producer (`ProducerStateEntry`), so
-one that is sent again is known to it if it is in the log. It goes alone and before all others.
-(Kafka's producer counts only what is in flight; a batch that waits to be sent again while others
-go may be unknown to the leader when it comes, and fails.) When the sequence cannot be continued,
-since a record in it failed or nobody knows whether it is in the log, the batches that are left are
-numbered again from 0 under a later epoch of the producer (KIP-360). That waits until nothing is in
-flight, and until the batches before the gap are in the log or given up: one of them may be there
-already, its answer lost, and under another number it would be there twice. (Kafka's producer
-numbers them all anew at once.)
+one that is sent again is known to it if it is in the log. It goes alone and before all others, and
+so does the first of a sequence: a leader that has nothing of a producer yet takes any number, and
+would take the second where the first was refused. (Kafka's producer counts only what is in flight;
+a batch that waits to be sent again while others go may be unknown to the leader when it comes, and
+fails. So does a first one that was overtaken.)
+
+When the sequence cannot be continued, since a record in it failed or nobody knows whether it is in
+the log, the batches that are left are numbered again from 0 under a later epoch of the producer
+(KIP-360). That waits until nothing is in flight, and until the batches before the gap are in the
+log or given up: one of them may be there already, its answer lost, and under another number it
+would be there twice. (Kafka's producer numbers them all anew at once.)
 """
 
 from __future__ import annotations
@@ -101,6 +104,8 @@ class PartitionQueue:
         if head.has_sequence:
             return self.is_first_of_sequence(head)
         if self.has_gap or self.has_unknown_outcome or self._is_window_full:
+            return False
+        if self._sequenced and self._last_acked_next == 0:
             return False
         return self.identity == identity or not (self._sequenced or self.in_flight)
 

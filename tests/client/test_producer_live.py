@@ -314,6 +314,28 @@ async def test_under_many_faults_every_record_is_there_once_and_in_order(faulty)
     assert all(offset in (-1, number) for number, offset in enumerate(offsets))
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        faults.answer("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders"),
+        faults.disconnect("Produce", topic="orders"),
+    ],
+    ids=["NOT_LEADER_OR_FOLLOWER", "disconnect"],
+)
+async def test_a_first_record_that_is_refused_is_not_overtaken(faulty, refusal):
+    # A leader takes any sequence number of a producer of whom it knows nothing, as Kafka's does.
+    faulty.faults.add(refusal.once())
+    one_record_each = ProducerSettings(batch_size=64, linger_ms=0)
+    async with (
+        KafkaClient(faulty.bootstrap_servers, ClientSettings(retry_backoff_ms=5)) as client,
+        Producer(client, one_record_each) as producer,
+    ):
+        sent = [await producer.send("orders", b"%d" % number) for number in range(10)]
+        with trio.fail_after(PATIENT_SECONDS):
+            assert [(await delivery).offset for delivery in sent] == list(range(10))
+    assert [int(record.value) for record in faulty.read("orders")] == list(range(10))
+
+
 async def test_a_transaction_is_exact_under_faults(faulty):
     kinds = (
         faults.lose_answer("Produce", topic="orders"),

@@ -39,6 +39,7 @@ def test_a_batch_lingers_for_more_records() -> None:
 
 def test_a_full_batch_does_not_linger() -> None:
     model = ProducerModel(linger_ms=10_000, batch_size=200)
+    model.begin()
     for _ in range(5):
         model.produce(b"x" * 60)
     model.step()
@@ -93,11 +94,21 @@ def test_a_busy_node_is_looked_at_again_when_it_says() -> None:
 
 def test_five_batches_of_a_partition_are_in_flight_with_idempotence() -> None:
     model = ProducerModel(linger_ms=0)
+    model.begin()
     model.produce_batches(b"a", b"b", b"c", b"d", b"e", b"f")
-    assert stamps(model) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]
+    assert stamps(model) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
     model.answer()
     model.step()
-    assert stamps(model)[-1] == (0, 5)
+    assert stamps(model)[-1] == (0, 6)
+
+
+def test_the_first_batch_of_a_sequence_is_not_overtaken() -> None:
+    model = ProducerModel(linger_ms=0)
+    model.produce_batches(b"a", b"b", b"c")
+    assert stamps(model) == [(0, 0)]
+    model.answer(BatchAnswer(ERROR.NOT_LEADER_OR_FOLLOWER))
+    model.settle()
+    assert model.log().values == [b"a", b"b", b"c"]
 
 
 def test_one_batch_of_a_partition_is_in_flight_without_idempotence() -> None:
@@ -179,6 +190,7 @@ def test_what_may_pass_is_sent_again_after_the_backoff() -> None:
 
 def test_what_will_not_pass_fails_at_once_and_the_rest_begins_a_new_epoch() -> None:
     model = ProducerModel(linger_ms=0)
+    model.begin()
     first, _ = model.produce_batches(b"a", b"b")
     model.answer(BatchAnswer(ERROR.INVALID_RECORD, "record 0 of the batch: no key"))
     assert isinstance(first.failure, KafkaError)
@@ -189,7 +201,7 @@ def test_what_will_not_pass_fails_at_once_and_the_rest_begins_a_new_epoch() -> N
     model.step(100)
     assert stamps(model) == [(1, 0)]
     model.settle()
-    assert model.log().values == [b"b"]
+    assert model.log().values == [b"first", b"b"]
 
 
 def test_the_error_of_a_record_that_is_too_large_names_the_settings() -> None:
@@ -224,37 +236,40 @@ def test_after_a_lost_connection_batches_are_sent_again_in_order_and_one_at_a_ti
 
 def test_answers_that_were_lost_do_not_double_records() -> None:
     model = ProducerModel(linger_ms=0)
+    model.begin()
     batches = model.produce_batches(b"a", b"b", b"c")
     for request in model.requests:
         model.apply(request)
     model.disconnect()
     model.settle()
-    assert model.log().values == [b"a", b"b", b"c"]
-    assert [batch.base_offset for batch in batches] == [0, 1, 2]
+    assert model.log().values == [b"first", b"a", b"b", b"c"]
+    assert [batch.base_offset for batch in batches] == [1, 2, 3]
 
 
 def test_no_batch_gets_a_number_while_the_leader_could_forget_one_before_it() -> None:
     model = ProducerModel(linger_ms=0)
-    for value in (b"0", b"1", b"2", b"3", b"4"):
+    model.begin()
+    for value in (b"1", b"2", b"3", b"4", b"5"):
         model.produce_batches(value)
     model.apply(model.requests[0])
     model.answer(BatchAnswer(ERROR.REQUEST_TIMED_OUT))
     for _ in range(4):
         model.answer()
-    (late,) = model.produce_batches(b"5")
+    (late,) = model.produce_batches(b"6")
     assert stamps(model) == []
     model.step(100)
-    assert stamps(model) == [(0, 0)]
+    assert stamps(model) == [(0, 1)]
     model.answer()
     model.step()
-    assert stamps(model) == [(0, 5)]
+    assert stamps(model) == [(0, 6)]
     model.settle()
-    assert late.base_offset == 5
-    assert model.log().values == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert late.base_offset == 6
+    assert model.log().values == [b"first", b"1", b"2", b"3", b"4", b"5", b"6"]
 
 
 def test_a_late_answer_does_not_hide_that_later_batches_are_in_the_log() -> None:
     model = ProducerModel(linger_ms=0)
+    model.begin()
     first, *_ = model.produce_batches(b"0", b"1", b"2")
     held = model.requests.pop(0)
     answers = model.apply(held)
@@ -263,8 +278,9 @@ def test_a_late_answer_does_not_hide_that_later_batches_are_in_the_log() -> None
     model.sender.answered(first, *answers, model.now_ms)
     (lost,) = model.produce_batches(b"3")
     model.logs.clear()
+    model.apply(held)  # it is all that the next leader has
     model.settle()
-    assert model.log().values == [b"3"]
+    assert model.log().values == [b"0", b"3"]
     assert lost.identity.epoch == 1
 
 

@@ -53,10 +53,10 @@ class ModelLog:
             if batch.producer_epoch < self._epoch:
                 return BatchAnswer(ErrorCode.INVALID_PRODUCER_EPOCH)
             if batch.producer_epoch > self._epoch:
-                if batch.base_sequence != 0:
+                if batch.base_sequence != 0 and self._epoch >= 0:
                     return BatchAnswer(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
                 self._epoch = batch.producer_epoch
-                self._next_sequence = 0
+                self._next_sequence = batch.base_sequence
                 self._latest.clear()
             for sequence, count, at in self._latest:
                 if (sequence, count) == (batch.base_sequence, batch.records_count):
@@ -143,6 +143,11 @@ class ProducerModel:
             batches.append(self.produce(value))
             self.step(self.settings.linger_ms)
         return batches
+
+    def begin(self) -> None:
+        """Have the first batch of a sequence, which goes alone, in the log."""
+        self.produce(b"first")
+        self.settle()
 
     def log(self, topic: str = "t", partition: int = 0) -> ModelLog:
         """The log of a partition."""
