@@ -1,25 +1,21 @@
 """Frames: a length of four bytes, and as many bytes after it. Sans-IO.
 
 A reader is handed what was received and gives back whole frames as memoryviews of it,
-copying nothing. A frame cut off by the end of what was received is kept in a buffer of its length,
-whose memory is taken as its bytes arrive: announcing a large frame costs the peer its sending, not
-us our memory. And who takes only so many frames at once finds the others kept in one piece: a frame
-may have four bytes, and a view of it has 184.
+copying nothing. A frame cut off by the end of what was received is kept in a buffer of its length
+(`frame_buffers.py`). And who takes only so many frames at once finds the others kept in one piece:
+a frame may have four bytes, and a view of it has 184.
 """
 
 from __future__ import annotations
 
-import mmap
 import struct
 import sys
 from collections.abc import Callable
 
 from ..common.named_tuple import NamedTuple
+from .frame_buffers import FrameBuffer, has_own_memory, new_frame_buffer
 
 LENGTH_BYTES = 4
-PAGED_BYTES_MIN = 128 * 1024
-"""The buffer of a frame as long as this is memory of the system's, which is there when something is
-written to it. For shorter ones that would cost more than it spares."""
 UNRESERVED_BYTES = 4 * 1024
 """Shorter frames need no memory reserved: they come in one receive, or their rest does."""
 
@@ -33,33 +29,9 @@ class FrameLimit(NamedTuple):
     bytes_max: int
 
 
-class FrameBuffer(bytearray):
-    """What a frame is put together in; whoever has a view of it has what is reserved for it.
-
-    Attributes:
-        reservation: of its memory; None where nobody counts it.
-    """
-
-    reservation: object | None = None
-
-
-class PagedFrameBuffer(mmap.mmap):
-    """The same for a long frame."""
-
-    reservation: object | None = None
-
-
 def kept_in_own_memory(frame: memoryview) -> memoryview:
     """The frame, copied unless it has memory of its own: what it came in may be used again."""
-    if isinstance(frame.obj, FrameBuffer | PagedFrameBuffer):
-        return frame
-    return memoryview(bytearray(frame))
-
-
-def _buffer_of(size: int) -> FrameBuffer | PagedFrameBuffer:
-    if size < PAGED_BYTES_MIN:
-        return FrameBuffer(size)
-    return PagedFrameBuffer(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return frame if has_own_memory(frame) else memoryview(bytearray(frame))
 
 
 class FrameReader:
@@ -94,7 +66,7 @@ class FrameReader:
         self._rest_position = 0
         self.reserve: Callable[[int], object | None] | None = None
         self.reservation: object | None = None
-        self._tail: FrameBuffer | PagedFrameBuffer | None = None
+        self._tail: memoryview | None = None
         self._tail_filled = 0
         self.failure: str | None = None
         """What the peer did wrong, once it has; frames before it still count, none after."""
@@ -131,10 +103,10 @@ class FrameReader:
         frame_bytes = self._frame_bytes(tail)
         if frame_bytes <= UNRESERVED_BYTES:
             return True
-        self.reservation = tail.reservation = self.reserve(frame_bytes)
+        self.reservation = self.reserve(frame_bytes)
         return self.reservation is not None
 
-    def _frame_bytes(self, tail: FrameBuffer | PagedFrameBuffer) -> int:
+    def _frame_bytes(self, tail: memoryview) -> int:
         """How long the unfinished frame is, as far as that has come."""
         if self._tail_filled < LENGTH_BYTES:
             return LENGTH_BYTES
@@ -150,13 +122,12 @@ class FrameReader:
             return None
         return self._open_region(self._tail) if self.may_receive() else memoryview(b"")
 
-    def _open_region(self, tail: FrameBuffer | PagedFrameBuffer) -> memoryview:
+    def _open_region(self, tail: memoryview) -> memoryview:
         if self._tail_filled == len(tail):
-            part, tail = tail, _buffer_of(self._frame_bytes(tail))
+            part, tail = tail, new_frame_buffer(self._frame_bytes(tail), self.reservation)
             tail[: self._tail_filled] = part
-            tail.reservation = self.reservation
             self._tail = tail
-        return memoryview(tail)[self._tail_filled :]
+        return tail[self._tail_filled :]
 
     def feed_tail(self, received_bytes: int) -> memoryview | None:
         """Note bytes received into `tail_region`; returns the frame if it is now whole."""
@@ -169,7 +140,7 @@ class FrameReader:
         if not self._allows(size) or self._tail_filled < LENGTH_BYTES + size:
             return None
         self._tail = self.reservation = None
-        return memoryview(tail)[LENGTH_BYTES : LENGTH_BYTES + size]
+        return tail[LENGTH_BYTES : LENGTH_BYTES + size]
 
     def feed(self, received: memoryview, frames_max: int = sys.maxsize) -> list[memoryview]:
         """Split what was received; the unfinished end of it is copied and kept.
@@ -248,9 +219,11 @@ class FrameReader:
         return frames
 
     def _keep(self, part: memoryview) -> None:
-        self._tail, self._tail_filled = FrameBuffer(part), len(part)
+        self._tail, self._tail_filled = part, len(part)
         if self.may_receive():
-            self._open_region(self._tail)
+            self._open_region(part)
+        else:
+            self._tail = memoryview(FrameBuffer(part))
 
     def _allows(self, size: int) -> bool:
         if 0 <= size <= self.limit.bytes_max:

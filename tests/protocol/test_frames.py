@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.peak_memory import resident_bytes
 
+from odradek.protocol.frame_buffers import PAGED_BYTES_MIN
 from odradek.protocol.frames import (
-    PAGED_BYTES_MIN,
     UNRESERVED_BYTES,
     FrameReader,
     kept_in_own_memory,
