@@ -95,10 +95,9 @@ class Sender:
             self.fail_waiting(self._transactions.error)
         self._expire(now_ms)
         self._mend_sequences()
-        due_ms = NEVER
+        due_ms = self._expires_ms()
         by_node: dict[int, list[PartitionQueue]] = {}
         for queue in self._queues_in_turn():
-            due_ms = min(due_ms, self._expires_ms(queue))
             ready_ms = self._ready_ms(queue)
             if ready_ms > now_ms:
                 due_ms = min(due_ms, ready_ms)
@@ -262,8 +261,10 @@ class Sender:
 
     # --- Time and sequences ------------------------------------------------------------------
 
-    def _expires_ms(self, queue: PartitionQueue) -> int:
-        return queue.waiting[0].created_ms + self._settings.delivery_timeout_ms
+    def _expires_ms(self) -> int:
+        """When the time of the oldest batch is over, be it in flight."""
+        oldest = next(iter(self._accumulator.incomplete), None)
+        return NEVER if oldest is None else oldest.created_ms + self._settings.delivery_timeout_ms
 
     def _expire(self, now_ms: int) -> None:
         """Give up the batches whose time is over, those in flight included."""

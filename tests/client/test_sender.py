@@ -358,6 +358,16 @@ def test_a_batch_that_was_never_sent_expires_without_a_trace() -> None:
     assert stamps(model) == [(0, 0)]
 
 
+def test_the_sender_looks_again_when_the_time_of_a_batch_in_flight_is_over() -> None:
+    model = ProducerModel(linger_ms=0, delivery_timeout_ms=5_000)
+    model.produce(b"a")
+    assert model.step() == 5_000
+    assert model.requests
+    assert model.step(4_000) == 1_000
+    model.step(1_000)
+    assert model.failed
+
+
 def test_a_batch_in_flight_expires_and_its_answer_is_too_late() -> None:
     model = ProducerModel(linger_ms=0, delivery_timeout_ms=1000)
     (batch,) = model.produce_batches(b"a")
