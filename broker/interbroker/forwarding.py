@@ -13,7 +13,7 @@ import copy
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from ...client.errors import ClientError
@@ -100,24 +100,49 @@ async def ask_controller(
     Raises:
         KafkaError: REQUEST_TIMED_OUT, the controller was not found, or did not answer.
     """
-    until = waiting.current_time() + (max(timeout_ms, 0) + ANSWER_GRACE_MS) / 1000
-    while waiting.current_time() < until:
-        is_here = context.controller.is_active or timeout_ms <= 0
-        if is_here:
-            try:
-                # It waits for its turn as long as the time-out, but is not ended once it has begun:
-                # what was written to the store and sent to brokers cannot be taken back.
-                return await here()
-            except KafkaError as refusal:
-                if refusal.code is not ErrorCode.NOT_CONTROLLER:
-                    raise
-        with waiting.move_on_after(until - waiting.current_time()):
-            if not is_here:
+    with waiting.move_on_after(max(timeout_ms, 0) / 1000 + ANSWER_GRACE_MS / 1000):
+        while True:
+            if context.controller.is_active or timeout_ms <= 0:
+                try:
+                    return await _Operation(context, here).outcome()
+                except KafkaError as refusal:
+                    if refusal.code is not ErrorCode.NOT_CONTROLLER:
+                        raise
+            else:
                 answer = await _send_on(context, body, version, timeout_ms, on_behalf)
                 if answer is not None:
                     return answer
             await waiting.sleep(RETRY_BACKOFF_MS / 1000)
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The controller was not found in time.")
+
+
+class _Operation(Generic[ResultT]):
+    """What the controller does for a request: once begun it goes to its end, whoever waits for it.
+
+    What was written to the store and sent to brokers cannot be taken back, and cut off in between
+    it would leave the controller's view behind them. In Kafka, too, only the answer is timed.
+    """
+
+    def __init__(self, context: HandlerContext, do: Callable[[], Awaitable[ResultT]]) -> None:
+        self._do = do
+        self._is_done = waiting.new_event()
+        self._result: list[ResultT] = []
+        self._failure: Exception | None = None
+        context.start_task(self._run)
+
+    async def _run(self) -> None:
+        try:
+            self._result.append(await self._do())
+        except Exception as failure:
+            self._failure = failure  # of the request's, which is answered with it
+        self._is_done.set()
+
+    async def outcome(self) -> ResultT:
+        """Wait for the end. Raises what the operation has raised."""
+        await self._is_done.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._result[0]
 
 
 async def _send_on(

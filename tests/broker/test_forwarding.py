@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,34 +14,59 @@ from odradek.common.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import CreateTopicsRequest
 
 TIMEOUT_MS = 1_000
-
-CONTROLLER = cast("Any", SimpleNamespace(controller=SimpleNamespace(is_active=True)))
-"""As much of a handler's context as is used where this broker is the controller."""
+SECONDS_MAX = (TIMEOUT_MS + ANSWER_GRACE_MS) / 1000
 
 
-async def ask(here: Any) -> Any:
-    return await ask_controller(CONTROLLER, CreateTopicsRequest(), 7, TIMEOUT_MS, here)
+async def ask(nursery: trio.Nursery, here: Callable[[], Awaitable[object]]) -> object:
+    """The answer, where as much of a handler's context is there as is used on the controller."""
+    controller = SimpleNamespace(is_active=True)
+    context = SimpleNamespace(controller=controller, start_task=nursery.start_soon)
+    return await ask_controller(
+        cast("Any", context), CreateTopicsRequest(), 7, TIMEOUT_MS, cast("Any", here)
+    )
 
 
-async def test_an_operation_that_has_begun_is_not_ended_by_the_time_out(
-    autojump_clock: trio.abc.Clock,
+async def test_an_operation_that_has_begun_goes_to_its_end_though_its_time_is_over(
+    autojump_clock: trio.abc.Clock, nursery: trio.Nursery
 ) -> None:
-    async def here() -> str:
-        await trio.sleep(10 * (TIMEOUT_MS + ANSWER_GRACE_MS) / 1000)
+    ended = trio.Event()
+
+    async def here() -> None:
+        await trio.sleep(10 * SECONDS_MAX)
+        ended.set()
+
+    began = trio.current_time()
+    with pytest.raises(KafkaError) as refusal:
+        await ask(nursery, here)
+    assert refusal.value.code is ErrorCode.REQUEST_TIMED_OUT
+    assert trio.current_time() - began == pytest.approx(SECONDS_MAX, abs=0.01)
+    await ended.wait()
+
+
+async def test_what_the_operation_gives_or_raises_is_the_answer(
+    autojump_clock: trio.abc.Clock, nursery: trio.Nursery
+) -> None:
+    async def gives() -> str:
+        await trio.sleep(SECONDS_MAX / 2)
         return "done"
 
-    assert await ask(here) == "done"
+    async def raises() -> None:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+
+    assert await ask(nursery, gives) == "done"
+    with pytest.raises(KafkaError) as refusal:
+        await ask(nursery, raises)
+    assert refusal.value.code is ErrorCode.POLICY_VIOLATION
 
 
 async def test_a_broker_that_is_the_controller_no_more_is_not_asked_for_ever(
-    autojump_clock: trio.abc.Clock,
+    autojump_clock: trio.abc.Clock, nursery: trio.Nursery
 ) -> None:
     async def here() -> None:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     began = trio.current_time()
     with pytest.raises(KafkaError) as refusal:
-        await ask(here)
+        await ask(nursery, here)
     assert refusal.value.code is ErrorCode.REQUEST_TIMED_OUT
-    seconds = trio.current_time() - began
-    assert TIMEOUT_MS / 1000 <= seconds <= (TIMEOUT_MS + ANSWER_GRACE_MS) / 1000 + 0.001
+    assert TIMEOUT_MS / 1000 <= trio.current_time() - began <= SECONDS_MAX + 0.01
