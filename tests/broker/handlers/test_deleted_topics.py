@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 async def test_what_was_committed_for_a_topic_goes_with_it(bench: "Bench") -> None:
-    await ensure_topics(bench.broker, ["__consumer_offsets"])
+    await ensure_topics(bench.broker.context, ["__consumer_offsets"])
     topic_id = await bench.create_topic("t", 2)
     commit = messages.OffsetCommitRequest
     requested = [commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)]

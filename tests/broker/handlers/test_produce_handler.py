@@ -166,7 +166,7 @@ async def test_an_unknown_topic_id_is_named_as_such(bench: "Bench") -> None:
 
 
 async def test_internal_topics_are_closed_to_clients_but_the_admin_client(bench: "Bench") -> None:
-    await ensure_topics(bench.broker, ["__consumer_offsets"])
+    await ensure_topics(bench.broker.context, ["__consumer_offsets"])
     refused = only(await bench.client.call(produce("__consumer_offsets", batch(b"a")), 9))
     assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     admin = bench.another_client("__admin_client")

@@ -84,7 +84,7 @@ async def decide(folder: Path, *, commit: bool, client_version: int) -> tuple[in
     """Run a broker until a transaction in two partitions is decided; returns its producer."""
     async with running(folder) as broker:
         await broker.controller.create_topics([TopicCreation("orders", 2, 1)])
-        await ensure_topics(broker, [TRANSACTION_STATE])
+        await ensure_topics(broker.context, [TRANSACTION_STATE])
         shown = partitions_are_led([("orders", 2)])
         assert await wait_for_metadata(broker.metadata_cache, shown, 60_000)
         await broker.controller.producer_ids.refill()
