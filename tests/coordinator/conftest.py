@@ -251,6 +251,7 @@ class HandlerBench:
         from odradek.metadata.metadata_cache import MetadataCache
 
         self.groups = groups
+        self._nursery: trio.Nursery | None = None
         self.denied: set[tuple[str, str, str]] = set()
         self.created: list[str] = []
         self.coordinators = SimpleNamespace(group=groups.coordinator)
@@ -277,8 +278,17 @@ class HandlerBench:
         return (operation, kind, name) not in self.denied
 
     def start_task(self, function: Callable[..., object], *arguments: object) -> None:
-        """Run a task to its end."""
-        trio.run(function, *arguments)
+        """Run a task to its end, and what it starts."""
+
+        async def run() -> None:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(function, *arguments)
+            self._nursery = None
+
+        if self._nursery is None:
+            trio.run(run)
+        else:
+            self._nursery.start_soon(function, *arguments)
 
     async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
         for name in names:
