@@ -13,7 +13,7 @@ import copy
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from ...client.errors import ClientError
@@ -104,7 +104,7 @@ async def ask_controller(
         while True:
             if context.controller.is_active or timeout_ms <= 0:
                 try:
-                    return await _Operation(context, here).outcome()
+                    return await _to_its_end(context, here)
                 except KafkaError as refusal:
                     if refusal.code is not ErrorCode.NOT_CONTROLLER:
                         raise
@@ -116,33 +116,31 @@ async def ask_controller(
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The controller was not found in time.")
 
 
-class _Operation(Generic[ResultT]):
-    """What the controller does for a request: once begun it goes to its end, whoever waits for it.
+async def _to_its_end(
+    context: HandlerContext, operation: Callable[[], Awaitable[ResultT]]
+) -> ResultT:
+    """Do in a task of its own what the controller does for a request, and wait for its outcome.
 
-    What was written to the store and sent to brokers cannot be taken back, and cut off in between
-    it would leave the controller's view behind them. In Kafka, too, only the answer is timed.
+    Once begun it goes to its end, whoever waits: what was written to the store and sent to brokers
+    cannot be taken back, and cut off in between it would leave the controller's view behind them.
+    In Kafka, too, only the answer is timed.
     """
+    is_done = waiting.new_event()
+    results: list[ResultT] = []
+    failures: list[Exception] = []
 
-    def __init__(self, context: HandlerContext, do: Callable[[], Awaitable[ResultT]]) -> None:
-        self._do = do
-        self._is_done = waiting.new_event()
-        self._result: list[ResultT] = []
-        self._failure: Exception | None = None
-        context.start_task(self._run)
-
-    async def _run(self) -> None:
+    async def run() -> None:
         try:
-            self._result.append(await self._do())
+            results.append(await operation())
         except Exception as failure:
-            self._failure = failure  # of the request's, which is answered with it
-        self._is_done.set()
+            failures.append(failure)  # the request is answered with it
+        is_done.set()
 
-    async def outcome(self) -> ResultT:
-        """Wait for the end. Raises what the operation has raised."""
-        await self._is_done.wait()
-        if self._failure is not None:
-            raise self._failure
-        return self._result[0]
+    context.start_task(run)
+    await is_done.wait()
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 async def _send_on(

@@ -106,7 +106,7 @@ class PartitionQueue:
         if self.has_gap or self.has_unknown_outcome or self._is_window_full:
             return False
         if self._sequenced and self._last_acked_next == 0:
-            return False
+            return False  # the leader may not know the producer yet
         return self.identity == identity or not (self._sequenced or self.in_flight)
 
     def take(self, identity: ProducerIdentity) -> ProducerBatch:

@@ -75,7 +75,7 @@ TASKS = {
     "broker/interbroker/controlled_shutdown.py self._wait_until_forgotten": STOP,
     "broker/interbroker/feature_follower.py self._follow": KEPT,
     "broker/interbroker/forwarding.py _create_beside": NEXT,
-    "broker/interbroker/forwarding.py self._run": REQUEST,
+    "broker/interbroker/forwarding.py run": REQUEST,
     "broker/interbroker/isr_writer.py self._write": KEPT,
     "broker/interbroker/peers.py self._shrink_isrs": NEXT,
     "broker/interbroker/registered_brokers.py self._read_if_possible": KEPT,

@@ -59,7 +59,7 @@ async def test_what_the_operation_gives_or_raises_is_the_answer(
     assert refusal.value.code is ErrorCode.POLICY_VIOLATION
 
 
-async def test_a_broker_that_is_the_controller_no_more_is_not_asked_for_ever(
+async def test_a_broker_that_is_the_controller_no_more_is_not_tried_for_ever(
     autojump_clock: trio.abc.Clock, nursery: trio.Nursery
 ) -> None:
     async def here() -> None:

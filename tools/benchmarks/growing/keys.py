@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
+from ....config.definition import ConfigResourceType
 from ....protocol import messages
 from ....protocol.records import build_batch
 from ....storage.checkpoint.checkpoint_file import read_offsets
+from ....storage.file_names import CLEANER_OFFSETS_FILE
 from ....storage.io.files import REAL_FILES
+from ....testing.waiting import wait_until
 from ..coordinator.group_rebalance import MemberConnection, check
 from ..measure import MeasuredBroker
 from .loading import member_of, rest
@@ -26,10 +29,7 @@ SETTINGS = {
     LAG: str(1 << 40),
 }
 """Nothing is compacted before the lag is taken back."""
-CHECKPOINT = "cleaner-offset-checkpoint"
 COMPACT_SECONDS_MAX = 600
-POLL_SECONDS = 0.02
-BY_TOPIC = 2
 
 
 def compacted(running: MeasuredBroker, values: Sequence[int], seconds: float) -> Iterator[Figures]:
@@ -75,7 +75,7 @@ def _allow(member: MemberConnection, topic: str) -> None:
     make = messages.IncrementalAlterConfigsRequest
     config = make.AlterableConfig(name=LAG, config_operation=0, value="0")
     resource = make.AlterConfigsResource(
-        resource_type=BY_TOPIC, resource_name=topic, configs=[config]
+        resource_type=ConfigResourceType.TOPIC, resource_name=topic, configs=[config]
     )
     member.send(make(resources=[resource]))
     answer = member.receive()
@@ -84,15 +84,15 @@ def _allow(member: MemberConnection, topic: str) -> None:
 
 def _await_compacted(running: MeasuredBroker, topic: str, end_offset: int) -> float:
     """Wait until the log is compacted up to there; returns the most memory that was seen."""
-    deadline = time.monotonic() + COMPACT_SECONDS_MAX
-    memory_mb = 0.0
-    while True:
-        memory_mb = max(memory_mb, running.resident_mb())
-        done = read_offsets(REAL_FILES, str(running.data / CHECKPOINT))
-        if any(tp.topic == topic and offset >= end_offset for tp, offset in done.items()):
-            return memory_mb
-        check(time.monotonic() < deadline, f"{topic} is not compacted: {done}")
-        time.sleep(POLL_SECONDS)
+    seen_mb: list[float] = []
+
+    def is_compacted() -> bool:
+        seen_mb.append(running.resident_mb())
+        done = read_offsets(REAL_FILES, str(running.data / CLEANER_OFFSETS_FILE))
+        return any(tp.topic == topic and offset >= end_offset for tp, offset in done.items())
+
+    wait_until(is_compacted, COMPACT_SECONDS_MAX, f"{topic} is not compacted")
+    return max(seen_mb)
 
 
 SERIES = (
